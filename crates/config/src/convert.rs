@@ -16,13 +16,13 @@ use std::str::FromStr;
 
 use consort_core::{Problem, ServerId};
 use serde::Serialize;
+use toml_edit::DocumentMut;
 
 use crate::config::Config;
 use crate::options::ConsortOptions;
+use crate::read::options::KEY;
 use crate::server::transport::RemoteTransport;
-use crate::server::{
-    AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, TransportConfig,
-};
+use crate::server::{AuthConfig, HttpConfig, ServerConfig, TransportConfig};
 use crate::syntax::names::{list_names, shorten_name};
 use crate::template::TemplateString;
 use output_value::OutputValue;
@@ -145,17 +145,12 @@ pub fn convert(servers: &[ServerConfig], target: TargetFormat) -> ConvertedConfi
 impl Config {
     /// Converts the whole config to `target`. Options for all servers fit only in Consort's own format.
     pub fn convert(&self, target: TargetFormat) -> ConvertedConfig {
-        #[derive(Serialize)]
-        struct OptionsTable<'a> {
-            consort: &'a ConsortOptions,
-        }
         let mut converted = convert(&self.servers, target);
         if self.options == ConsortOptions::default() {
             return converted;
         }
-        let whole = OptionsTable { consort: &self.options };
-        match toml::to_string(&whole) {
-            Ok(text) if target == TargetFormat::Consort => {
+        match options_text(&self.options) {
+            Some(text) if target == TargetFormat::Consort => {
                 converted.text = format!("{text}\n{}", converted.text);
             }
             _ => {
@@ -165,6 +160,26 @@ impl Config {
         }
         converted
     }
+}
+
+/// The table `[consort]` of these options.
+fn options_text(options: &ConsortOptions) -> Option<String> {
+    #[derive(Serialize)]
+    struct OptionsTable<'a> {
+        consort: &'a ConsortOptions,
+    }
+    let text = toml::to_string(&OptionsTable { consort: options }).ok()?;
+    let mut table: DocumentMut = text.parse().ok()?;
+    // Literal secrets are serialized without their text.
+    for (name, token) in options.tokens.iter().filter(|(_, token)| token.is_literal()) {
+        table[KEY]["tokens"][name] = token.to_plain_string().into();
+    }
+    for (name, provider) in &options.providers {
+        if let Some(key) = provider.key.as_ref().filter(|key| key.is_literal()) {
+            table[KEY]["providers"][name]["key"] = key.to_plain_string().into();
+        }
+    }
+    Some(table.to_string())
 }
 
 /// Servers as entries of a file that Consort reads itself: they include Consort's own keys, which every format accepts,
@@ -283,20 +298,13 @@ impl ConfigWriter {
 fn keys(server: &ServerConfig) -> Vec<&'static str> {
     let (timeout, mut keys) = (&server.timeout, Vec::new());
     let mut used = |key, used: bool| keys.extend(used.then_some(key));
-    used("description", server.description.is_some());
-    used("era", server.era != EraSetting::Auto);
-    used("connect", server.connect != ConnectTime::Start);
-    used("idle_stop", server.idle_stop.is_some());
-    used("validate", server.validate.is_some());
-    for (key, value) in server.limits.configured_limits() {
-        used(key, value.is_some());
+    for (key, _) in server.written_options() {
+        used(key, true);
     }
     used("timeout.idle", timeout.idle.is_some());
     used("timeout.total", timeout.total.is_some());
     used("timeout.connect", timeout.connect.is_some());
     used("timeout.install", timeout.install.is_some());
-    used("keep", !server.keep.is_empty());
-    used("drop", !server.drop.is_empty());
     used("tools", !server.tools.is_empty());
     // Not `insecure`: no other format has it.
     match &server.transport {

@@ -261,12 +261,7 @@ fn has_server(
     named.any(|known| {
         same(&known.transport, &server.transport)
             && known.disabled == server.disabled
-            && known.keep == server.keep
-            && known.drop == server.drop
-            && known.era == server.era
-            && known.connect == server.connect
-            && known.idle_stop == server.idle_stop
-            && known.validate == server.validate
+            && known.options == server.options
             && known.limits == server.limits
     })
 }

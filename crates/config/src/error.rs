@@ -207,7 +207,7 @@ pub(crate) enum ConfigErrorKind {
 }
 
 impl ConfigErrorKind {
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoServers { near: Some((found, near)) } => {
                 format!("unknown key `{found}`; did you mean `{near}`?")

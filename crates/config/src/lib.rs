@@ -67,6 +67,7 @@ pub use options::identity::{
 pub use options::listen::{InvalidListenAddress, ListenAddress, is_origin};
 pub use read::format::ConfigFormat;
 pub use resolve::input_store::{InputStore, StoredInput};
+pub use resolve::option_secret::UnreadableSecret;
 pub use template::input::{InputKind, InputVariable};
 
 pub use server::network::{NO_PROXY, NetworkConfig};
@@ -81,6 +82,7 @@ pub use options::{ConsortOptions, ProfileConfig, ServeConfig, merge_policies};
 pub use resolve::{SystemValues, ValueSource, expand_variables};
 pub use schema::config_schema;
 pub use server::limits::ServerLimits;
+pub use server::options::ServerOptions;
 pub use server::origin::ServerOrigin;
 pub use server::transport::RemoteTransport;
 pub use server::{
@@ -89,3 +91,4 @@ pub use server::{
 };
 pub use source_location::{LineColumn, SourceLocation};
 pub use template::TemplateString;
+pub use template::secret_reference::SecretReference;

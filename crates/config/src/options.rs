@@ -17,6 +17,7 @@ use crate::limits::LimitsConfig;
 use crate::options::agents::{AgentConfig, ModelConfig, ProviderConfig};
 use crate::options::identity::{AuthorizationConfig, IssuerConfig, ServiceConfig, TlsConfig};
 use crate::server::ValidationMode;
+use crate::template::secret_reference::SecretReference;
 
 /// The table `[consort]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -43,9 +44,10 @@ pub struct ConsortOptions {
     /// Profiles: selections of tools, each served at its own endpoint.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, ProfileConfig>,
-    /// Callers of a gateway, each with a reference to its token: `env:NAME`, or `file:PATH` relative to the config.
+    /// Callers of a gateway, each with a reference to its token: `env:NAME`, `file:PATH` relative to the config,
+    /// `keyring:SERVICE/NAME` or `cmd:COMMAND`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub tokens: BTreeMap<String, String>,
+    pub tokens: BTreeMap<String, SecretReference>,
     /// Settings of `consort serve`.
     #[serde(skip_serializing_if = "ServeConfig::is_empty")]
     pub serve: ServeConfig,

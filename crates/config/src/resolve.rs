@@ -3,6 +3,7 @@
 mod connection_values;
 mod dotenv;
 pub(crate) mod input_store;
+pub(crate) mod option_secret;
 mod secret_program;
 mod settings;
 
@@ -12,6 +13,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use consort_client::{HelperError, HelperLimits, HelperProgram};
+use consort_core::ServerId;
 use parking_lot::Mutex;
 
 use crate::error::{ConfigError, ConfigErrorKind};
@@ -19,6 +21,8 @@ use crate::resolve::connection_values::ValuePart;
 use crate::resolve::input_store::InputStore;
 use crate::resolve::secret_program::SecretProgram;
 use crate::server::ServerConfig;
+use crate::server::origin::ServerOrigin;
+use crate::source_location::SourceLocation;
 use crate::template::input::{InputKind, InputVariable};
 use crate::template::{TemplatePart, TemplateString, ValueReference};
 
@@ -171,9 +175,12 @@ pub fn expand_variables(
     Ok(expanded + rest)
 }
 
-/// Resolves the references of one server.
+/// Resolves the references of one server, or those of options for all servers.
 pub(crate) struct ReferenceResolver<'a> {
-    server: &'a ServerConfig,
+    origin: &'a ServerOrigin,
+    server: Option<&'a ServerId>,
+    /// The definitions of the inputs.
+    known_inputs: &'a [InputVariable],
     resolve: &'a dyn ValueSource,
     inputs: InputMode,
 }
@@ -192,7 +199,13 @@ impl<'a> ReferenceResolver<'a> {
         resolve: &'a dyn ValueSource,
         inputs: InputMode,
     ) -> Self {
-        Self { server, resolve, inputs }
+        let (origin, known_inputs) = (&server.origin, server.inputs.as_slice());
+        Self { origin, server: Some(&server.name), known_inputs, resolve, inputs }
+    }
+
+    /// Resolves references in options for all servers.
+    pub(crate) fn of_options(origin: &'a ServerOrigin, resolve: &'a dyn ValueSource) -> Self {
+        Self { origin, server: None, known_inputs: &[], resolve, inputs: InputMode::Ask }
     }
 
     /// Resolves a text.
@@ -243,11 +256,16 @@ impl<'a> ReferenceResolver<'a> {
 
     /// An error at the place of the text.
     pub(crate) fn error_at(&self, text: &TemplateString, mistake: ConfigErrorKind) -> ConfigError {
-        let place = self.server.place(text.spot());
-        ConfigError::new(place, Some(&self.server.name), mistake)
+        let place = SourceLocation { file: self.origin.file.clone(), spot: Some(text.spot()) };
+        ConfigError::new(place, self.server, mistake)
     }
 
-    fn parts(&self, key: &str, parts: &[TemplatePart]) -> Result<String, ConfigErrorKind> {
+    /// Resolves the parts of a text.
+    pub(crate) fn parts(
+        &self,
+        key: &str,
+        parts: &[TemplatePart],
+    ) -> Result<String, ConfigErrorKind> {
         let mut meaning = String::new();
         for part in parts {
             match part {
@@ -291,7 +309,7 @@ impl<'a> ReferenceResolver<'a> {
     }
 
     fn file(&self, key: &str, path: &str) -> Result<String, ConfigErrorKind> {
-        let beside = self.server.origin.beside();
+        let beside = self.origin.beside();
         let path = expand_variables(path, |name| self.resolve.variable(name))
             .map_err(|name| ConfigErrorKind::UnsetVariable { name })?;
         let path = beside.join(self.expand(&path)?);
@@ -319,7 +337,7 @@ impl<'a> ReferenceResolver<'a> {
                 Some(SecretProgram::keyring(service, name))
             }
             ValueReference::Program(words) => {
-                Some(SecretProgram::command(words, self.server.origin.beside()))
+                Some(SecretProgram::command(words, self.origin.beside()))
             }
             _ => None,
         }
@@ -338,7 +356,7 @@ impl<'a> ReferenceResolver<'a> {
             let description = input.and_then(|input| input.description.clone());
             ConfigErrorKind::Unanswered { id: id.to_owned(), description }
         };
-        let Some(input) = self.server.inputs.iter().find(|input| input.id == id) else {
+        let Some(input) = self.known_inputs.iter().find(|input| input.id == id) else {
             return Err(unanswered(None));
         };
         if matches!(input.kind, InputKind::Command { .. }) {
@@ -347,7 +365,7 @@ impl<'a> ReferenceResolver<'a> {
         if self.inputs == InputMode::Assume {
             return Ok(String::new());
         }
-        let origin = &self.server.origin;
+        let origin = self.origin;
         let config = origin.config.as_ref().unwrap_or(&origin.file);
         let answer = self.resolve.input(input, config).ok_or_else(|| unanswered(Some(input)))?;
         match &input.default {
@@ -369,7 +387,7 @@ impl<'a> ReferenceResolver<'a> {
 
     /// The folder that the server is described for.
     pub(crate) fn folder(&self) -> PathBuf {
-        let folder = self.server.origin.folder();
+        let folder = self.origin.folder();
         // Absolute, so that it does not depend on the working folder of the server.
         std::path::absolute(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })
             .unwrap_or(folder)

@@ -78,7 +78,7 @@ pub fn config_schema() -> Value {
             property(&mut definitions, "ServeConfig", key, limit_schema(limit));
         }
     }
-    definitions.insert("Server".to_owned(), table(SERVER));
+    definitions.insert("Server".to_owned(), table(&SERVER));
     definitions.insert("AuthConfig".to_owned(), table(AUTH));
     definitions.insert("OAuthConfig".to_owned(), table(OAUTH));
     definitions.insert("ServerTimeouts".to_owned(), timeout(&period));
@@ -202,7 +202,7 @@ fn table(keys: &[ServerKey]) -> Value {
 
 /// A server as MCP clients describe it: their own keys are allowed.
 fn client_server() -> Value {
-    let mut server = table(SERVER);
+    let mut server = table(&SERVER);
     server["description"] =
         json!("A server in the format of MCP clients; other keys of clients are allowed.");
     server["additionalProperties"] = json!(true);

@@ -6,6 +6,7 @@ pub(crate) mod keys;
 pub(crate) mod limits;
 pub(crate) mod network;
 pub(crate) mod oauth;
+pub(crate) mod options;
 pub(crate) mod origin;
 pub(crate) mod partial;
 pub(crate) mod transport;
@@ -18,6 +19,7 @@ use serde::Serialize;
 use crate::duration::ConfigDuration;
 use crate::server::limits::ServerLimits;
 use crate::server::network::NetworkConfig;
+use crate::server::options::{ServerOptions, WrittenValue};
 use crate::server::origin::ServerOrigin;
 use crate::server::transport::RemoteTransport;
 use crate::source_location::{LineColumn, SourceLocation};
@@ -30,39 +32,21 @@ use crate::template::{TemplateString, ValueReference};
 pub struct ServerConfig {
     /// Id of the server.
     pub name: ServerId,
-    /// The user's description.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
     /// Transport and its settings.
     #[serde(flatten)]
     pub transport: TransportConfig,
-    /// Protocol era to use.
-    #[serde(skip_serializing_if = "is_default")]
-    pub era: EraSetting,
     /// Timeouts.
     #[serde(skip_serializing_if = "is_default")]
     pub timeout: ServerTimeouts,
-    /// The tools to keep, as patterns; all if empty.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub keep: Vec<String>,
-    /// The tools to drop, as patterns.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub drop: Vec<String>,
+    /// Settings of any server.
+    #[serde(flatten)]
+    pub options: ServerOptions,
     /// Settings of single tools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<ToolName, ToolConfig>,
-    /// Time of the first connection.
-    #[serde(skip_serializing_if = "is_default")]
-    pub connect: ConnectTime,
-    /// Idle time after which it is stopped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_stop: Option<ConfigDuration>,
     /// True if it is disabled.
     #[serde(skip_serializing_if = "is_default")]
     pub disabled: bool,
-    /// Check of arguments against the input schema of its tools, if it differs from `[consort]`'s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validate: Option<ValidationMode>,
     /// Inputs requested before it can start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputVariable>,
@@ -228,15 +212,6 @@ impl ValidationMode {
     /// All variants, with their names in a config.
     pub(crate) const WORDS: [(&'static str, Self); 3] =
         [("off", Self::Off), ("warn", Self::Warn), ("refuse", Self::Refuse)];
-
-    /// Its name in a config.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Warn => "warn",
-            Self::Refuse => "refuse",
-        }
-    }
 }
 
 impl From<ValidationMode> for consort_hub::ArgumentCheck {
@@ -278,6 +253,11 @@ pub struct ToolConfig {
 }
 
 impl ServerConfig {
+    /// Consort's own keys that are set and that every transport has, with their values as they are written.
+    pub(crate) fn written_options(&self) -> impl Iterator<Item = (&'static str, WrittenValue)> {
+        self.options.written().chain(self.limits.written())
+    }
+
     /// Every text with its key.
     pub(crate) fn texts(&self) -> Vec<(String, &TemplateString)> {
         match &self.transport {

@@ -2,6 +2,7 @@
 
 pub(crate) mod input;
 mod parser;
+pub(crate) mod secret_reference;
 pub(crate) mod secret_scheme;
 
 use std::borrow::Cow;
@@ -164,6 +165,16 @@ impl TemplateString {
             spot,
             secrecy: SecretMasking::LikelySecrets,
         }
+    }
+
+    /// A single reference.
+    pub(crate) fn reference(
+        reference: ValueReference,
+        text: &str,
+        spot: LineColumn,
+        secrecy: SecretMasking,
+    ) -> Self {
+        Self { parts: vec![TemplatePart::Reference(reference, text.to_owned())], spot, secrecy }
     }
 
     /// A single reference to a variable.

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use consort_client::{NetworkSettings, ProxyChoice, ProxyUrl};
+use consort_client::{HelperLimits, NetworkSettings, ProxyChoice, ProxyUrl};
 use consort_models::{
-    Model, ModelFactsSpec, ModelScript, ModelSelectionError, PriceSpec, ProviderRegistry,
-    ProviderSpec, WireFormat,
+    ApiKey, Model, ModelFactsSpec, ModelScript, ModelSelectionError, PriceSpec, ProviderRegistry,
+    ProviderSpec, UnreadableKey, WireFormat,
 };
 
 use consort_config::{
-    Config, ConsortOptions, LimitSettings, ModelConfig, NO_PROXY, ProviderConfig, SystemValues,
-    ValueSource, expand_variables,
+    Config, ConsortOptions, LimitSettings, ModelConfig, NO_PROXY, ProviderConfig, SecretReference,
+    SystemValues, UnreadableSecret, ValueSource, expand_variables,
 };
 
 /// The model that plays the bundled script over the demo's tools.
@@ -25,7 +25,7 @@ const DEMO_SCRIPT: &str = include_str!("../../../docs/demo.script.json");
 pub struct ModelRegistry {
     providers: ProviderRegistry,
     /// Providers that cannot be used, with the reason.
-    broken: BTreeMap<String, String>,
+    broken: BTreeMap<String, UnusableProvider>,
     /// Names in the config: providers, and models as `provider:name`.
     named: BTreeSet<String>,
     folder: PathBuf,
@@ -46,7 +46,28 @@ pub enum ModelError {
         provider: String,
         /// The reason.
         reason: String,
+        /// The way out, if one is known.
+        hint: Option<String>,
     },
+}
+
+/// The reason why a provider cannot be used.
+#[derive(Clone, Debug)]
+struct UnusableProvider {
+    reason: String,
+    hint: Option<String>,
+}
+
+impl From<String> for UnusableProvider {
+    fn from(reason: String) -> Self {
+        Self { reason, hint: None }
+    }
+}
+
+impl From<UnreadableSecret> for UnusableProvider {
+    fn from(error: UnreadableSecret) -> Self {
+        Self { reason: error.message, hint: error.hint }
+    }
 }
 
 impl ModelError {
@@ -54,22 +75,34 @@ impl ModelError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Choose(error) => error.hint(),
-            Self::Provider { .. } => None,
+            Self::Provider { hint, .. } => hint.clone(),
         }
     }
 }
 
 impl ModelRegistry {
-    /// The models of a config, or of none. Keys are read now, and nothing connects.
+    /// The models of a config, or of none. Nothing connects and no program runs: a key that a program prints is read when
+    /// a model of its provider is first used.
     pub fn from_config(config: Option<&Config>) -> Self {
         let nothing = ConsortOptions::default();
         let options = config.map_or(&nothing, |config| &config.options);
-        let folder = config.and_then(|config| config.file.parent()).unwrap_or(Path::new(""));
+        let file = config.map_or(Path::new(""), |config| config.file.as_path());
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let limits = options.limits.settings();
+        let programs = HelperLimits::new(&limits.client, &limits.times);
         let mut broken = BTreeMap::new();
         let mut specs: BTreeMap<String, ProviderSpec> = BTreeMap::new();
         let resolve = SystemValues::silent();
         for (name, provider) in &options.providers {
-            match provider_spec(provider, folder, &resolve) {
+            let made = provider_spec(provider, folder, &resolve).and_then(|spec| {
+                let key = format!("providers.{name}.key");
+                let reference = provider.key.as_ref();
+                Ok(match reference.map(|it| api_key(it, &key, file, &resolve, &programs)) {
+                    Some(key) => ProviderSpec { key: key?, ..spec },
+                    None => spec,
+                })
+            });
+            match made {
                 Ok(spec) => drop(specs.insert(name.clone(), spec)),
                 Err(reason) => drop(broken.insert(name.clone(), reason)),
             }
@@ -81,7 +114,6 @@ impl ModelRegistry {
             }
         }
         let named = options.providers.keys().chain(options.models.keys()).cloned().collect();
-        let limits = options.limits.settings();
         let providers = ProviderRegistry::new(|name| std::env::var(name).ok())
             .with_configured(specs)
             .with_timeouts(limits.patience.clone())
@@ -109,9 +141,8 @@ impl ModelRegistry {
     /// relative to the config.
     pub fn model(&self, said: &str) -> Result<Model, ModelError> {
         let provider = said.split_once(':').map_or(said, |(provider, _)| provider);
-        if let Some(reason) = self.broken.get(provider) {
-            let (provider, reason) = (provider.to_owned(), reason.clone());
-            return Err(ModelError::Provider { provider, reason });
+        if let Some(UnusableProvider { reason, hint }) = self.broken.get(provider).cloned() {
+            return Err(ModelError::Provider { provider: provider.to_owned(), reason, hint });
         }
         if said == DEMO {
             let script = ModelScript::parse(DEMO_SCRIPT).expect("the bundled script is tested");
@@ -140,12 +171,44 @@ impl ModelRegistry {
     }
 }
 
-/// Builds the settings of a provider from the config, with its secrets.
+/// Returns the API key of a reference; `None` for a variable, which the registry reads itself.
+fn api_key(
+    reference: &SecretReference,
+    key: &str,
+    config: &Path,
+    values: &dyn ValueSource,
+    limits: &HelperLimits,
+) -> Result<Option<ApiKey>, UnusableProvider> {
+    if reference.variable().is_some() {
+        return Ok(None);
+    }
+    if !reference.needs_program() {
+        let text = reference.resolve(key, config, values)?;
+        return Ok(Some(text.trim_end().to_owned().into()));
+    }
+    let (reference, key, config) = (reference.clone(), key.to_owned(), config.to_owned());
+    let limits = limits.clone();
+    Ok(Some(ApiKey::read_by(move || {
+        let values = SystemValues::silent();
+        values.set_limits(limits.clone());
+        reference.resolve(&key, &config, &values).map_err(|error| {
+            for line in error.detail.lines_for_operator() {
+                tracing::warn!(key, line, "standard error of the program that prints an API key");
+            }
+            let again = "a running gateway reads it again after `consort reload`";
+            let hint = error.hint.map(|hint| format!("{hint}; {again}"));
+            UnreadableKey { message: error.message, hint }
+        })
+    })))
+}
+
+/// Builds the settings of a provider from the config, with its secrets except the key.
 fn provider_spec(
     config: &ProviderConfig,
     folder: &Path,
     resolve: &dyn ValueSource,
-) -> Result<ProviderSpec, String> {
+) -> Result<ProviderSpec, UnusableProvider> {
+    let key_variable = config.key.as_ref().and_then(SecretReference::variable);
     let mut spec = ProviderSpec {
         wire: config.wire.as_ref().and_then(|wire| wire.parse::<WireFormat>().ok()),
         base_url: config.base_url.clone(),
@@ -153,13 +216,9 @@ fn provider_spec(
         model: config.model.clone(),
         silence_seconds: config.silence.map(|silence| silence.get().as_secs().max(1)),
         tries: config.tries,
+        key_variable: key_variable.map(str::to_owned),
         ..ProviderSpec::default()
     };
-    match config.key.as_deref().and_then(|key| key.split_once(':')) {
-        Some(("env", variable)) => spec.key_variable = Some(variable.to_owned()),
-        Some((_, file)) => spec.key = Some(read(file, folder, resolve)?.into()),
-        None => {}
-    }
     for (name, value) in &config.headers {
         let value = match value.split_once(':') {
             Some(("env", variable)) => resolve
@@ -253,7 +312,13 @@ price = { input = 1, output = 2 }
         let price = model.facts.price.unwrap();
         assert!((price.cached_read - 1.0).abs() < f64::EPSILON);
         let closed = models.model("closed:a").unwrap_err().to_string();
-        assert!(closed.contains("cannot read `no-such-file`"), "{closed}");
+        assert!(
+            closed.starts_with(
+                "cannot use the provider `closed`: the file `/nowhere/no-such-file` that \
+                 `providers.closed.key` refers to cannot be read"
+            ),
+            "{closed}"
+        );
         assert!(models.model("nobody:a").is_err());
         assert!(models.is_named("local:anything") && !models.is_named("openai:gpt-5"));
         let script = models.model("scripted:a.json").unwrap_err().to_string();

@@ -121,7 +121,7 @@ impl ResolvedServers {
                 Ok(mut settings) => match last_good.lost_file(&files) {
                     None => {
                         server.limits.apply(&mut settings);
-                        let validate = server.validate.or(config.options.validate);
+                        let validate = server.options.validate.or(config.options.validate);
                         settings.validate = validate.map(Into::into).unwrap_or_default();
                         let usable = UsableServer { config: server.clone(), settings, files };
                         resolved.usable.insert(server.name.clone(), usable);

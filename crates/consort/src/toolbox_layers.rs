@@ -325,5 +325,5 @@ fn server_description(server: &ServerConfig) -> String {
         let name = &server.name;
         format!("MCP server '{name}' ({transport}) - provides access to multiple tools")
     };
-    server.description.clone().unwrap_or_else(usual)
+    server.options.description.clone().unwrap_or_else(usual)
 }

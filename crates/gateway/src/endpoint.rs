@@ -41,7 +41,7 @@ pub(crate) struct GatewayEndpoint {
     /// Counts the refreshes of the listings.
     generation: AtomicU64,
     /// Limit of stored listings; those with a subscriber may exceed it.
-    most_menus: usize,
+    most_listings: usize,
 }
 
 /// A listing, and the catalog it was last made from.
@@ -52,7 +52,7 @@ struct StoredListing {
 
 impl fmt::Debug for GatewayEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Front").field(&self.kind).finish()
+        f.debug_tuple("GatewayEndpoint").field(&self.kind).finish()
     }
 }
 
@@ -62,7 +62,7 @@ impl GatewayEndpoint {
         toolbox: Arc<dyn Toolbox>,
         names: NameRegistry,
         open: bool,
-        most_menus: usize,
+        most_listings: usize,
     ) -> Arc<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self {
@@ -75,7 +75,7 @@ impl GatewayEndpoint {
             refreshing: Mutex::default(),
             listings: RwLock::default(),
             generation: AtomicU64::new(0),
-            most_menus,
+            most_listings,
         })
     }
 
@@ -191,7 +191,7 @@ impl GatewayEndpoint {
         };
         let (listing, followed) = watch::channel(same.unwrap_or_else(|| self.written(&seen)));
         let mut listings = self.listings.write();
-        if listings.len() >= self.most_menus {
+        if listings.len() >= self.most_listings {
             listings.retain(|_, kept| kept.listing.receiver_count() > 0);
         }
         listings.insert(key, StoredListing { seen, listing });
@@ -273,7 +273,7 @@ pub(crate) struct GatewayEndpoints {
     servers: Mutex<HashMap<ServerId, Arc<GatewayEndpoint>>>,
     /// Every server, under its own names.
     plain: Arc<GatewayEndpoint>,
-    most_menus: usize,
+    most_listings: usize,
 }
 
 impl GatewayEndpoints {
@@ -281,18 +281,18 @@ impl GatewayEndpoints {
     pub(crate) fn new(settings: &GatewaySettings, toolboxes: ServedToolboxSet) -> Self {
         let names = names(settings, &settings.naming, "whole");
         let own = NameRegistry::new(NamingScheme::Never);
-        let most_menus = settings.limits.listings;
+        let most_listings = settings.limits.listings;
         let whole = Arc::clone(&toolboxes.all_servers);
         let plain = Arc::clone(&toolboxes.servers);
-        let fronts = Self {
-            whole: GatewayEndpoint::new(EndpointKind::Whole, whole, names, false, most_menus),
+        let endpoints = Self {
+            whole: GatewayEndpoint::new(EndpointKind::Whole, whole, names, false, most_listings),
             profiles: RwLock::default(),
             servers: Mutex::default(),
-            plain: GatewayEndpoint::new(EndpointKind::Whole, plain, own, false, most_menus),
-            most_menus,
+            plain: GatewayEndpoint::new(EndpointKind::Whole, plain, own, false, most_listings),
+            most_listings,
         };
-        fronts.set(settings, toolboxes);
-        fronts
+        endpoints.set(settings, toolboxes);
+        endpoints
     }
 
     /// Replaces the toolboxes. Sessions at a removed profile keep it until they end.
@@ -319,7 +319,7 @@ impl GatewayEndpoints {
                         toolbox,
                         names,
                         open,
-                        self.most_menus,
+                        self.most_listings,
                     )
                 }
             };
@@ -357,7 +357,7 @@ impl GatewayEndpoints {
                 toolbox,
                 NameRegistry::new(NamingScheme::Never),
                 open,
-                self.most_menus,
+                self.most_listings,
             )
         });
         Some(Arc::clone(made))
@@ -405,14 +405,14 @@ mod tests {
         }
     }
 
-    fn endpoint(most_menus: usize) -> Arc<GatewayEndpoint> {
+    fn endpoint(most_listings: usize) -> Arc<GatewayEndpoint> {
         let toolbox = Arc::new(Fixed(Arc::default()));
         GatewayEndpoint::new(
             EndpointKind::Whole,
             toolbox,
             NameRegistry::new(NamingScheme::Never),
             true,
-            most_menus,
+            most_listings,
         )
     }
 

@@ -65,7 +65,7 @@ pub(crate) async fn pass(
             let relay = ModernRequest { gateway, request, modern, emitter };
             match relay.begin(call_of(request, operation, renamed))? {
                 ModernCall::Made(made) => pin!(relay.follow(None, relay.suspendable(made))).await,
-                ModernCall::Parked { call, turn } => Box::pin(relay.resume(call, turn)).await,
+                ModernCall::Suspended { call, turn } => Box::pin(relay.resume(call, turn)).await,
             }
         }
     }

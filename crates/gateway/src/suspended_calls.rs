@@ -43,7 +43,9 @@ pub(crate) struct ClientCallState {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum CallStateKind {
     /// A call suspended in this gateway.
-    Parked { call: u64, turn: u32 },
+    // The name in states that clients hold.
+    #[serde(rename = "Parked")]
+    Suspended { call: u64, turn: u32 },
     /// A server's own state, as JSON.
     Wrapped(String),
     /// No state: the request only has to be repeated.
@@ -196,29 +198,32 @@ impl SuspendedCalls {
     pub(crate) fn put(
         &self,
         place: Option<u64>,
-        parked: Box<SuspendedCall>,
+        suspended: Box<SuspendedCall>,
     ) -> Result<CallStateKind, Box<SuspendedCall>> {
         let mut places = self.lock();
         let until = Instant::now() + self.lasts;
         if let Some((call, known)) = place.and_then(|call| Some((call, places.get_mut(&call)?))) {
             known.turn += 1;
             known.until = until;
-            known.what = EntryContent::Waiting(parked);
-            return Ok(CallStateKind::Parked { call, turn: known.turn });
+            known.what = EntryContent::Waiting(suspended);
+            return Ok(CallStateKind::Suspended { call, turn: known.turn });
         }
         // A caller that abandons its questions must not keep itself or others from being asked.
-        let mut given_up = oldest_beyond(&mut places, &parked.caller, self.most_each);
+        let mut given_up = oldest_beyond(&mut places, &suspended.caller, self.most_each);
         if places.len() >= self.most && !evict(&mut places) {
-            given_up = yield_to(&mut places, &parked.caller, self.most);
+            given_up = yield_to(&mut places, &suspended.caller, self.most);
             if given_up.is_none() {
-                return Err(parked);
+                return Err(suspended);
             }
         }
         let call = u64::from_be_bytes(random());
-        places.insert(call, SuspendedEntry { turn: 0, until, what: EntryContent::Waiting(parked) });
+        places.insert(
+            call,
+            SuspendedEntry { turn: 0, until, what: EntryContent::Waiting(suspended) },
+        );
         drop(places);
         drop(given_up);
-        Ok(CallStateKind::Parked { call, turn: 0 })
+        Ok(CallStateKind::Suspended { call, turn: 0 })
     }
 
     /// Takes a call to resume it.
@@ -226,7 +231,9 @@ impl SuspendedCalls {
         let mut places = self.lock();
         let Some(place) = places.get_mut(&call) else { return ResumedCall::Gone };
         match std::mem::replace(&mut place.what, EntryContent::Running) {
-            EntryContent::Waiting(parked) if place.turn == turn => ResumedCall::Waiting(parked),
+            EntryContent::Waiting(suspended) if place.turn == turn => {
+                ResumedCall::Waiting(suspended)
+            }
             EntryContent::Ended(result) => {
                 place.what = EntryContent::Ended(result.clone());
                 ResumedCall::Ended(result)
@@ -312,7 +319,7 @@ fn yield_to(
 ) -> Option<SuspendedEntry> {
     let waiting = || {
         places.iter().filter_map(|(call, place)| match &place.what {
-            EntryContent::Waiting(parked) => Some((*call, place.until, &parked.caller)),
+            EntryContent::Waiting(suspended) => Some((*call, place.until, &suspended.caller)),
             _ => None,
         })
     };

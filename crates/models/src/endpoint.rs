@@ -3,6 +3,7 @@
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value as Json};
 
+use crate::api_key::ApiKey;
 use crate::request::ReplyDelivery;
 use crate::wire_format::WireFormat;
 
@@ -15,7 +16,7 @@ pub struct ProviderEndpoint {
     /// Base URL that the provider's paths are appended to, such as `https://api.openai.com/v1`.
     pub base_url: String,
     /// The key, if one is needed.
-    pub key: Option<SecretString>,
+    pub key: Option<ApiKey>,
     /// Environment variable the key is read from, for the error when it is refused.
     pub key_variable: Option<String>,
     /// Additional headers of every request.
@@ -40,7 +41,7 @@ impl ProviderEndpoint {
     /// Sets the key, and the environment variable it was read from.
     #[must_use]
     pub fn with_key(mut self, key: SecretString, variable: &str) -> Self {
-        self.key = Some(key);
+        self.key = Some(key.into());
         self.key_variable = Some(variable.to_owned());
         self
     }
@@ -90,7 +91,8 @@ impl ProviderEndpoint {
             headers.push(RequestHeader::plain("anthropic-version", ANTHROPIC_VERSION));
         }
         // A key read from a file often ends in a newline.
-        let key = self.key.as_ref().map(|key| key.expose_secret().trim());
+        let key = self.key.as_ref().and_then(ApiKey::value);
+        let key = key.map(|key| key.expose_secret().trim());
         if let Some(key) = key.filter(|key| !key.is_empty()) {
             headers.push(match wire {
                 WireFormat::OpenAiChat | WireFormat::OpenAiResponses => {
@@ -113,7 +115,7 @@ impl ProviderEndpoint {
             RequestHeaderValue::Secret(secret) => Some(secret.clone()),
             RequestHeaderValue::Plain(_) => None,
         });
-        self.key.iter().cloned().chain(headers).collect()
+        self.key.iter().filter_map(ApiKey::value).cloned().chain(headers).collect()
     }
 }
 

@@ -32,6 +32,11 @@ pub enum ProviderErrorKind {
         /// The environment variable to set, if there is one.
         variable: Option<String>,
     },
+    /// The key cannot be read from its source.
+    UnreadableKey {
+        /// The way out, if there is one.
+        hint: Option<String>,
+    },
     /// The key lacks the permission.
     Permission,
     /// There is no such model, or not for this key.
@@ -159,6 +164,7 @@ impl ProviderError {
             ProviderErrorKind::Authentication { variable: Some(variable) } => {
                 Some(format!("set `{variable}` to a valid API key"))
             }
+            ProviderErrorKind::UnreadableKey { hint } => hint.clone(),
             ProviderErrorKind::UnknownModel { .. } => {
                 Some("use a model that the provider lists for this API key".to_owned())
             }
@@ -224,6 +230,7 @@ impl fmt::Display for ProviderErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Authentication { .. } => f.write_str("the provider rejected the API key"),
+            Self::UnreadableKey { .. } => f.write_str("no API key"),
             Self::Permission => f.write_str("the API key lacks permission"),
             Self::UnknownModel { model } if model.is_empty() => f.write_str("unknown model"),
             Self::UnknownModel { model } => write!(f, "unknown model `{model}`"),

@@ -13,6 +13,7 @@ use http::header::{CONTENT_ENCODING, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use tokio::time::Instant;
 
+use crate::api_key::ApiKey;
 use crate::endpoint::{HttpRequest, ProviderEndpoint, RequestHeader, RequestHeaderValue};
 use crate::error::{ProviderError, ProviderErrorKind};
 use crate::limits::AnswerLimits;
@@ -126,7 +127,8 @@ impl HttpProvider {
         let origin = HttpOrigin::with_network(&endpoint.base_url, network, &usual, &times)?;
         let sent = endpoint.headers_for(wire, ReplyDelivery::Stream);
         let has_secrets =
-            sent.iter().any(|header| matches!(header.value, RequestHeaderValue::Secret(_)));
+            sent.iter().any(|header| matches!(header.value, RequestHeaderValue::Secret(_)))
+                || endpoint.key.as_ref().is_some_and(ApiKey::is_pending);
         if has_secrets && (is_read || !origin.is_private()) {
             return Err(EndpointError::InTheClear { host: origin.host().to_owned() });
         }
@@ -169,6 +171,9 @@ impl ProviderInner {
         mut model_request: ModelRequest,
         emitter: &StreamSender<ProviderEvent>,
     ) -> Result<ModelReply, ProviderError> {
+        if let Some(key) = &self.endpoint.key {
+            key.read().await?;
+        }
         let until = self.timeouts.total.map(|total| Instant::now() + total);
         self.rejected_thinking.remove_known(&mut model_request);
         let prepared = self.prepared_tools.get(self.format, &model_request);

@@ -4,6 +4,7 @@
 //! returns the bytes of a request, a [`ResponseReader`] takes the bytes of the response, however they are split, and returns
 //! [`ReplyDelta`]s and one [`ModelReply`]. A [`ModelScript`] plays a provider in tests.
 
+mod api_key;
 mod assembly;
 mod decode;
 pub mod dialect;
@@ -33,6 +34,7 @@ mod tool_list;
 mod tool_names;
 mod wire_format;
 
+pub use api_key::{ApiKey, UnreadableKey};
 pub use endpoint::{HttpRequest, ProviderEndpoint, RequestHeader, RequestHeaderValue};
 pub use error::{ExceededLimit, ProviderError, ProviderErrorKind, RetryDecision};
 pub use facts::{ModelFactsSpec, PriceSpec};

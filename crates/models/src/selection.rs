@@ -8,6 +8,7 @@ use std::time::Duration;
 use consort_core::nearest;
 use parking_lot::Mutex;
 
+use crate::api_key::ApiKey;
 use crate::endpoint::ProviderEndpoint;
 use crate::http::HttpProvider;
 use crate::limits::AnswerLimits;
@@ -211,7 +212,7 @@ impl ProviderRegistry {
             .map(|(variable, _)| *variable)
             .or(variables.first().copied())
             .map(str::to_owned);
-        endpoint.key = spec.key.clone().or_else(|| found.map(|(_, key)| key.into()));
+        endpoint.key = spec.key.clone().or_else(|| found.map(|(_, key)| ApiKey::from(key)));
         if endpoint.key.is_none() && is_needed {
             let variables = variables.into_iter().map(str::to_owned).collect();
             return Err(ModelSelectionError::MissingKey { provider: name.to_owned(), variables });

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use consort_client::NetworkSettings;
-use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::api_key::ApiKey;
 use crate::endpoint::RequestHeader;
 use crate::facts::ModelFactsSpec;
 use crate::wire_format::WireFormat;
@@ -31,9 +31,10 @@ pub struct ProviderSpec {
     pub base_url: Option<String>,
     /// Environment variable of its API key; if absent, a provider that is not well-known gets none.
     pub key_variable: Option<String>,
-    /// API key from another source; never read from a config directly.
+    /// API key from another source, which may be read only when a model of the provider is first used; never written in
+    /// a config directly.
     #[serde(skip)]
-    pub key: Option<SecretString>,
+    pub key: Option<ApiKey>,
     /// Headers of every request; treated as secret, except a few that are known not to be.
     pub headers: BTreeMap<String, String>,
     /// Members to set in the body of every request; `null` removes one.

@@ -446,6 +446,55 @@ fn a_new_transport_touches_at_most_five_files() {
     assert_eq!(found, known, "ask the transport by a method, as `TransportConfig::name`");
 }
 
+/// Keys of a server that no client has, so that only Consort's own code can name them, and the code that uses the value.
+const OWN_KEYS: [(&str, &str); 7] = [
+    ("era", "resolve/settings.rs"),
+    ("idle_stop", "resolve/settings.rs"),
+    ("max_concurrent_calls", "server/limits.rs"),
+    ("max_queued_calls", "server/limits.rs"),
+    ("queue_wait", "server/limits.rs"),
+    ("max_connections", "server/limits.rs"),
+    ("connection_idle", "server/limits.rs"),
+];
+
+// A key that is named in eight files is forgotten in one of them.
+#[test]
+fn a_key_of_a_server_is_declared_in_one_file() {
+    let config = root().join("crates/config/src");
+    let mut files = Vec::new();
+    sources(&config, &mut files);
+    for (key, user) in OWN_KEYS {
+        let is_named = |path: &&PathBuf| {
+            let text = std::fs::read_to_string(path).unwrap();
+            let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
+            let mut code = code.filter(|line| !line.trim_start().starts_with("//"));
+            let (field, text) = (format!("options.{key}"), format!("\"{key}\""));
+            let declared = format!("{key}: ");
+            code.any(|line| {
+                line.contains(&field)
+                    || line.contains(&text)
+                    || line.trim_start().starts_with(&declared)
+            })
+        };
+        let named: BTreeSet<String> = files
+            .iter()
+            .filter(|path| !path.ends_with("tests.rs"))
+            .filter(is_named)
+            .map(|path| path.strip_prefix(&config).unwrap().display().to_string())
+            .filter(|file| file != user)
+            .collect();
+        let declaration = match user {
+            "server/limits.rs" => Vec::new(),
+            _ => vec!["server/options.rs"],
+        };
+        assert_eq!(
+            named.iter().map(String::as_str).collect::<Vec<_>>(),
+            declaration,
+            "`{key}`: declare it by `declare_keys!` alone"
+        );
+    }
+}
+
 /// Returns true if a line of code names a transport to a URL, a variant of one of the enums, or defines such an enum.
 fn names_remote_transport(line: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';

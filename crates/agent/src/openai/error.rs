@@ -89,9 +89,9 @@ impl ApiError {
 /// Converts an error of the provider. Errors between Consort and the provider are no client errors.
 fn from_provider(error: &ProviderError) -> ApiError {
     let (status, kind, code) = match &error.kind {
-        ProviderErrorKind::Authentication { .. } | ProviderErrorKind::Permission => {
-            (502, "server_error", "provider_authentication")
-        }
+        ProviderErrorKind::Authentication { .. }
+        | ProviderErrorKind::UnreadableKey { .. }
+        | ProviderErrorKind::Permission => (502, "server_error", "provider_authentication"),
         ProviderErrorKind::UnknownModel { .. } => (404, INVALID, "model_not_found"),
         ProviderErrorKind::ContextTooLong { .. } => (400, INVALID, "context_length_exceeded"),
         ProviderErrorKind::RateLimited => (429, "rate_limit_error", "rate_limit_exceeded"),

@@ -21,7 +21,7 @@ use crate::limits::Limits;
 use crate::platform;
 
 /// Time to wait for a crashed server's exit status and last output before its callers get an error.
-const LAST_WORDS: Duration = Duration::from_millis(150);
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The reason of a connection that ends because its keeper was lost.
 const KEEPER_LOST: &str = "the keeper process was killed";
@@ -124,12 +124,12 @@ impl StdioPipes {
 
     /// Serves the pipes until the server exits or the connection stops, then ends the process.
     pub(crate) async fn serve(self, link: Arc<impl ChannelReceiver>) {
-        let Self { mut process, stdin, stdout, stderr, outgoing } = self;
+        let Self { mut process, stdin, stdout, stderr, mut outgoing } = self;
         let lines = StderrLines::new(link.label(), link.log().cloned(), link.limits());
         let mut stderr = StderrReader::new(process.tail.clone(), stderr, lines);
         log_event(&*link, "process started");
         let closed = {
-            let mut carrying = pin!(carry(stdin, stdout, outgoing, &link));
+            let mut carrying = pin!(carry(stdin, stdout, &mut outgoing, &link));
             loop {
                 tokio::select! {
                     biased;
@@ -139,7 +139,8 @@ impl StdioPipes {
                 }
             }
         };
-        // The writer is gone, and with it the server's standard input is closed.
+        // The writer is gone, and with it the server's standard input is closed. What is sent from here on is queued, and
+        // gets the reason below with everything else.
         let closed = match closed {
             CloseReason::Broken(reason) => {
                 let output = async {
@@ -160,6 +161,7 @@ impl StdioPipes {
         };
         log_event(&*link, &end_of_process(&closed));
         link.close(&closed);
+        drop(outgoing);
         tokio::select! {
             () = process.end(link.times()) => {}
             () = async { stderr.follow().await; std::future::pending().await } => {}
@@ -201,7 +203,7 @@ fn exited(link: &impl ChannelReceiver, status: ExitStatus, stderr: OperatorText)
 async fn carry(
     stdin: impl AsyncWrite + Unpin,
     stdout: impl AsyncRead + Unpin,
-    outgoing: mpsc::Receiver<OutgoingMessage>,
+    outgoing: &mut mpsc::Receiver<OutgoingMessage>,
     link: &Arc<impl ChannelReceiver>,
 ) -> CloseReason {
     let mut reader = pin!(read(stdout, link));
@@ -262,7 +264,7 @@ async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<impl ChannelReceive
 }
 
 /// Writes queued messages, several at once if there are. A message counts as not sent until its newline is written.
-async fn write(mut stdin: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<OutgoingMessage>) {
+async fn write(mut stdin: impl AsyncWrite + Unpin, outgoing: &mut mpsc::Receiver<OutgoingMessage>) {
     let mut batch = Vec::new();
     let mut tickets: Vec<(usize, Arc<SendPermit>)> = Vec::new();
     while let Some(first) = outgoing.recv().await {
@@ -296,6 +298,7 @@ async fn write(mut stdin: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<
                             ticket.stay();
                         }
                     }
+                    outgoing.close();
                     return;
                 }
             }

@@ -28,8 +28,8 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
         ("startup_timeout_sec", OutputValue::from_option(server.timeout.connect, seconds)),
         ("tool_timeout_sec", OutputValue::from_option(server.timeout.idle, seconds)),
         ("enabled", OutputValue::value_if(server.disabled, OutputValue::Bool(false))),
-        ("enabled_tools", OutputValue::strings(&server.keep)),
-        ("disabled_tools", OutputValue::strings(&server.drop)),
+        ("enabled_tools", OutputValue::strings(&server.options.keep)),
+        ("disabled_tools", OutputValue::strings(&server.options.drop)),
     ]);
     OutputValue::join_tables([place, rest, more])
 }

@@ -4,10 +4,8 @@ use super::ConfigWriter;
 use super::consort_keys;
 use super::output_value::OutputValue;
 use crate::duration::ConfigDuration;
-use crate::server::limits::ConfiguredLimit;
 use crate::server::{
-    AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, StdioConfig, ToolConfig,
-    TransportConfig,
+    AuthConfig, HttpConfig, ServerConfig, StdioConfig, ToolConfig, TransportConfig,
 };
 
 pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> String {
@@ -18,18 +16,10 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> Str
 }
 
 pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
-    let start = OutputValue::table([
-        ("transport", OutputValue::text(server.transport.name())),
-        ("description", OutputValue::from_option(server.description.clone(), OutputValue::Text)),
-    ]);
+    let start = OutputValue::table([("transport", OutputValue::text(server.transport.name()))]);
     let place = match &server.transport {
         TransportConfig::Stdio(program) => stdio(server, program, writer),
         TransportConfig::Remote(address) => http(server, address, writer),
-    };
-    let era = match server.era {
-        EraSetting::Auto => OutputValue::Nothing,
-        EraSetting::Legacy => OutputValue::text("legacy"),
-        EraSetting::Modern => OutputValue::text("modern"),
     };
     let timeout = OutputValue::table([
         ("idle", OutputValue::from_option(server.timeout.idle, period)),
@@ -38,27 +28,12 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
         ("install", OutputValue::from_option(server.timeout.install, period)),
     ]);
     let rest = OutputValue::table([
-        ("era", era),
-        (
-            "connect",
-            OutputValue::value_if(server.connect == ConnectTime::Call, OutputValue::text("call")),
-        ),
-        ("idle_stop", OutputValue::from_option(server.idle_stop, period)),
-        (
-            "validate",
-            OutputValue::from_option(server.validate, |check| OutputValue::text(check.as_str())),
-        ),
         ("disabled", OutputValue::value_if(server.disabled, OutputValue::Bool(true))),
-        ("keep", OutputValue::strings(&server.keep)),
-        ("drop", OutputValue::strings(&server.drop)),
         ("timeout", timeout),
         ("tools", tools(server)),
     ]);
-    let limits = server.limits.configured_limits();
-    let limits = OutputValue::table(
-        limits.map(|(key, value)| (key, OutputValue::from_option(value, limit))),
-    );
-    OutputValue::join_tables([start, place, rest, limits])
+    let options = consort_keys::options(server, |_| true);
+    OutputValue::join_tables([start, place, options, rest])
 }
 
 fn stdio(server: &ServerConfig, program: &StdioConfig, writer: &mut ConfigWriter) -> OutputValue {
@@ -122,15 +97,6 @@ fn tools(server: &ServerConfig) -> OutputValue {
     };
     let tools = server.tools.iter().map(|(name, config)| (name.to_string(), tool(config)));
     OutputValue::Table(tools.collect())
-}
-
-/// A limit as it is written.
-pub(super) fn limit(limit: ConfiguredLimit) -> OutputValue {
-    match limit {
-        #[expect(clippy::cast_precision_loss, reason = "no limit is that large")]
-        ConfiguredLimit::Count(count) => OutputValue::Number(count as f64),
-        ConfiguredLimit::Duration(written) => period(written),
-    }
 }
 
 fn period(period: ConfigDuration) -> OutputValue {

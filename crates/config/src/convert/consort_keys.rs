@@ -1,13 +1,11 @@
 //! Consort's own keys, which every format accepts.
 
-use super::consort::limit;
 use super::output_value::OutputValue;
 use super::{ConfigWriter, TargetFormat};
 use crate::duration::ConfigDuration;
+use crate::server::options::WrittenValue;
 use crate::server::transport::RemoteTransport;
-use crate::server::{
-    ConnectTime, EraSetting, HttpConfig, OAuthConfig, OAuthGrant, ServerConfig, TransportConfig,
-};
+use crate::server::{HttpConfig, OAuthConfig, OAuthGrant, ServerConfig, TransportConfig};
 use crate::template::TemplateString;
 
 /// Returns true if Consort reads this key in the format of another client.
@@ -34,32 +32,9 @@ pub(super) fn keys(
         ("connect", period("timeout.connect", server.timeout.connect)),
         ("install", period("timeout.install", server.timeout.install)),
     ]);
-    let era = match server.era {
-        EraSetting::Legacy => OutputValue::text("legacy"),
-        EraSetting::Modern => OutputValue::text("modern"),
-        EraSetting::Auto => OutputValue::Nothing,
-    };
     let strings =
         |key: &str, texts: &[String]| OutputValue::value_if(is(key), OutputValue::strings(texts));
-    let own = OutputValue::table([
-        ("description", OutputValue::from_option(server.description.clone(), OutputValue::Text)),
-        ("era", era),
-        (
-            "connect",
-            OutputValue::value_if(server.connect == ConnectTime::Call, OutputValue::text("call")),
-        ),
-        ("idle_stop", period("idle_stop", server.idle_stop)),
-        (
-            "validate",
-            OutputValue::from_option(server.validate, |check| OutputValue::text(check.as_str())),
-        ),
-        ("keep", strings("keep", &server.keep)),
-        ("drop", strings("drop", &server.drop)),
-        ("timeout", timeout),
-    ]);
-    let limits = server.limits.configured_limits();
-    let limits = limits
-        .map(|(key, value)| (key, OutputValue::from_option(value.filter(|_| is(key)), limit)));
+    let own = OutputValue::table([("timeout", timeout)]);
     let place = match &server.transport {
         TransportConfig::Stdio(program) => {
             let inherit = strings("inherit_env", &program.inherit);
@@ -114,7 +89,20 @@ pub(super) fn keys(
             ])
         }
     };
-    OutputValue::join_tables([place, own, OutputValue::table(limits)])
+    OutputValue::join_tables([place, options(server, is), own])
+}
+
+/// The keys of a server that every transport has, if they are wanted.
+pub(super) fn options(server: &ServerConfig, is_wanted: impl Fn(&str) -> bool) -> OutputValue {
+    let write = |value: WrittenValue| match value {
+        WrittenValue::Text(text) => OutputValue::Text(text),
+        WrittenValue::Texts(texts) => OutputValue::strings(&texts),
+        #[expect(clippy::cast_precision_loss, reason = "no limit is that large")]
+        WrittenValue::Count(count) => OutputValue::Number(count as f64),
+        WrittenValue::Duration(written) => OutputValue::Text(written.to_string()),
+    };
+    let wanted = server.written_options().filter(|(key, _)| is_wanted(key));
+    OutputValue::Table(wanted.map(|(key, value)| (key.to_owned(), write(value))).collect())
 }
 
 /// The proxy and the certificates of a server.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::duration::ConfigDuration;
+use crate::template::secret_reference::SecretReference;
 
 /// The table `[consort.agents.NAME]`: a model with a selection of tools.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -129,8 +130,8 @@ pub struct PriceConfig {
     pub cached_write: Option<f64>,
 }
 
-/// The table `[consort.providers.NAME]`: a model provider. Secrets are written only as references, `env:NAME` or
-/// `file:PATH`.
+/// The table `[consort.providers.NAME]`: a model provider. Secrets are written only as references, such as
+/// `env:NAME`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(default)]
 pub struct ProviderConfig {
@@ -140,9 +141,10 @@ pub struct ProviderConfig {
     /// Base URL; if absent, that of the well-known provider of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// API key, as `env:NAME` or `file:PATH`; if absent, the usual variable of a well-known provider, else none.
+    /// API key, as `env:NAME`, `file:PATH`, `keyring:SERVICE/NAME` or `cmd:COMMAND`; if absent, the usual variable of a
+    /// well-known provider, else none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
+    pub key: Option<SecretReference>,
     /// Headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,

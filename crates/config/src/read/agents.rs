@@ -101,7 +101,7 @@ pub(super) fn providers(fields: &TableReader<'_>) -> BTreeMap<String, ProviderCo
         Some(ProviderConfig {
             wire: wire(provider),
             base_url: provider.string("base_url").map(str::to_owned),
-            key: key(provider),
+            key: provider.get("key").and_then(|node| provider.secret("key", node)),
             headers: headers(provider),
             body,
             model: provider.string("model").map(str::to_owned),
@@ -142,15 +142,6 @@ fn wire(provider: &TableReader<'_>) -> Option<String> {
     let at = provider.at_of("wire");
     provider.error(at, ConfigErrorKind::UnknownWord { key, word, expected, near });
     None
-}
-
-/// Returns the reference to a key, never the key itself.
-fn key(provider: &TableReader<'_>) -> Option<String> {
-    let node = provider.get("key")?;
-    match &node.value {
-        SyntaxValue::Text(text) if is_reference(text) => Some(text.clone()),
-        _ => provider.report_wrong_type("key", node, REFERENCE),
-    }
 }
 
 const REFERENCE: &str = "a reference to a secret: `env:NAME` or `file:PATH`";
@@ -383,7 +374,7 @@ consort.toml:16:12: `agents.e.max_cost` is a number: expected a non-negative num
 consort.toml:17:13: unknown value `lots` of `agents.e.reasoning`: expected `off`, `minimal`, `low`, `medium`, `high` or `max`
 consort.toml:19:21: `agents.e.instructions` and `agents.e.instructions_file` are mutually exclusive
 consort.toml:21:8: unknown value `openai-chta` of `providers.p.wire`: expected `openai`, `openai-responses`, `anthropic` or `gemini`
-consort.toml:22:7: `providers.p.key` is a string: expected a reference to a secret: `env:NAME` or `file:PATH`
+consort.toml:22:7: `providers.p.key` is a string: expected a reference to a secret: `env:NAME`, `file:PATH`, `keyring:SERVICE/NAME` or `cmd:COMMAND`
 consort.toml:23:29: `providers.p.headers.Authorization` is a string: expected a reference to a secret: `env:NAME` or `file:PATH`
 consort.toml:24:17: `models`: invalid model `m`: expected `provider:name`
 "##);

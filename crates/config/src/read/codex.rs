@@ -43,7 +43,7 @@ fn server(fields: &TableReader<'_>) -> PartialServer {
     }
     partial.headers.extend(headers(fields));
     partial.allow_tools(fields, "enabled_tools");
-    partial.drop.extend(fields.strings("disabled_tools"));
+    partial.options.drop.extend(fields.strings("disabled_tools"));
     fields.warn_unused(&["required"], "a failing server never blocks the others");
     fields.warn_unused(
         &["scopes", "oauth_resource"],

@@ -47,6 +47,6 @@ fn server(fields: &TableReader<'_>) -> PartialServer {
     // It is the time to connect; calls have no limit.
     partial.timeout.connect = fields.period("timeout");
     partial.allow_tools(fields, "enabled_tools");
-    partial.drop.extend(fields.strings("disabled_tools"));
+    partial.options.drop.extend(fields.strings("disabled_tools"));
     partial
 }

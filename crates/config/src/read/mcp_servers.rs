@@ -122,7 +122,7 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
         partial.allow_tools(fields, key);
     }
     for key in ["disabledTools", "excludeTools"] {
-        partial.drop.extend(fields.strings(key));
+        partial.options.drop.extend(fields.strings(key));
     }
     fields.warn_unused(
         &["autoApprove", "alwaysAllow", "trust"],
@@ -145,7 +145,7 @@ fn librechat(partial: &mut PartialServer, fields: &TableReader<'_>) {
         partial.timeout.connect = fields.period_of("initTimeout", node, 0.001);
     }
     if fields.get("startup").is_some() && fields.bool("startup") == Some(false) {
-        partial.connect = ConnectTime::Call;
+        partial.options.connect = ConnectTime::Call;
     }
     fields.warn_unused(&["serverInstructions"], "instructions are those of the server");
     // They say how LibreChat shows a server, or what Consort finds out itself.

@@ -18,6 +18,7 @@ use crate::syntax::names::{closest_name, shorten_name};
 use crate::syntax::problem_collector::ProblemCollector;
 use crate::syntax::table_reader::{TableReader, UnknownKeyPolicy};
 use crate::syntax::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
+use crate::template::secret_reference::SecretReference;
 
 /// The key of the section.
 pub(crate) const KEY: &str = "consort";
@@ -324,8 +325,7 @@ fn trusted_proxies(serve: &TableReader<'_>) -> Vec<String> {
 }
 
 /// Reads `[consort.tokens]`.
-fn tokens(fields: &TableReader<'_>) -> BTreeMap<String, String> {
-    const EXPECTED: &str = "a reference to a secret: `env:NAME` or `file:PATH`";
+fn tokens(fields: &TableReader<'_>) -> BTreeMap<String, SecretReference> {
     let Some(node) = fields.get("tokens") else { return BTreeMap::new() };
     let SyntaxValue::Table(table) = &node.value else {
         return fields
@@ -334,15 +334,9 @@ fn tokens(fields: &TableReader<'_>) -> BTreeMap<String, String> {
     };
     let mut tokens = BTreeMap::new();
     for entry in &table.0 {
-        match &entry.node.value {
-            SyntaxValue::Text(text) if text.starts_with("env:") || text.starts_with("file:") => {
-                tokens.insert(entry.key.clone(), text.clone());
-            }
-            _ => {
-                let key = format!("tokens.{}", shorten_name(&entry.key));
-                fields.report_wrong_type::<()>(&key, &entry.node, EXPECTED);
-            }
-        }
+        let key = format!("tokens.{}", shorten_name(&entry.key));
+        let token = fields.secret(&key, &entry.node);
+        tokens.extend(token.map(|token| (entry.key.clone(), token)));
     }
     tokens
 }

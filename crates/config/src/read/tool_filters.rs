@@ -9,9 +9,9 @@ impl PartialServer {
         let Some(node) = fields.get(key) else { return };
         let names = fields.strings(key);
         if node.list().is_some_and(<[_]>::is_empty) {
-            self.drop.push("*".to_owned());
+            self.options.drop.push("*".to_owned());
         } else if !names.iter().any(|name| name == "*") {
-            self.keep.extend(names);
+            self.options.keep.extend(names);
         }
     }
 }

@@ -49,8 +49,10 @@ impl ServerConfig {
         let of = |inner: Arc<dyn Transform>| -> Arc<dyn Transform> {
             Arc::new(ForServer { server: self.name.clone(), inner })
         };
-        let keep = (!self.keep.is_empty()).then(|| of(Arc::new(KeepTools(patterns(&self.keep)))));
-        let drop = (!self.drop.is_empty()).then(|| of(Arc::new(DropTools(patterns(&self.drop)))));
+        let keep = (!self.options.keep.is_empty())
+            .then(|| of(Arc::new(KeepTools(patterns(&self.options.keep)))));
+        let drop = (!self.options.drop.is_empty())
+            .then(|| of(Arc::new(DropTools(patterns(&self.options.drop)))));
         keep.into_iter().chain(drop).collect()
     }
 
@@ -93,11 +95,11 @@ impl ServerConfig {
         };
         let mut settings = ServerSettings {
             values: printed.into_source(),
-            connect: match self.connect {
+            connect: match self.options.connect {
                 ConnectTime::Start => When::Start,
                 ConnectTime::Call => When::Call,
             },
-            speak: match self.era {
+            speak: match self.options.era {
                 EraSetting::Auto => EraPreference::Auto,
                 EraSetting::Legacy => EraPreference::Legacy,
                 EraSetting::Modern => EraPreference::Modern,
@@ -105,7 +107,7 @@ impl ServerConfig {
             times: self.times(),
             installer: self.installer(),
             tools: self.tool_times(),
-            idle_stop: self.idle_stop.map(ConfigDuration::get),
+            idle_stop: self.options.idle_stop.map(ConfigDuration::get),
             disabled: self.disabled,
             ..ServerSettings::new(self.name.clone(), server)
         };

@@ -210,7 +210,7 @@ fn limit_key(limit: &LimitSpec, name: &str) -> ReferenceRow {
 
 fn tables() -> Vec<(String, Vec<ReferenceRow>)> {
     let mut tables = vec![
-        ("mcp.NAME".to_owned(), rows(SERVER)),
+        ("mcp.NAME".to_owned(), rows(&SERVER)),
         ("mcp.NAME.auth".to_owned(), rows(AUTH)),
         ("mcp.NAME.oauth".to_owned(), rows(OAUTH)),
         ("mcp.NAME.timeout".to_owned(), timeouts()),
@@ -274,7 +274,7 @@ fn every_key_that_is_looked_for_is_in_the_reference_and_no_other() {
         let names = keys.iter().flat_map(|key| key.aliases);
         names.map(move |name| format!("{table}{name}"))
     };
-    let aliases: BTreeSet<String> = aliases("", SERVER).chain(aliases("oauth.", OAUTH)).collect();
+    let aliases: BTreeSet<String> = aliases("", &SERVER).chain(aliases("oauth.", OAUTH)).collect();
     let is_alias = |key: &&String| {
         let name = key.strip_prefix("mcp.NAME.").unwrap_or_default();
         aliases.contains(name) || FOREIGN.contains(&name)

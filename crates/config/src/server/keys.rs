@@ -1,5 +1,6 @@
-//! The keys of a server's table, declared once: for the reference in `docs/config.md` and for the JSON Schema.
+//! The keys of a server's table: for the reference in `docs/config.md` and for the JSON Schema.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use consort_client::Times;
@@ -7,11 +8,14 @@ use serde_json::{Value, json};
 
 use crate::duration::ConfigDuration;
 use crate::server::installer;
+use crate::server::limits::ServerLimits;
+use crate::server::options::ServerOptions;
 use crate::server::transport::{TRANSPORT_ALIAS_NAMES, TRANSPORT_NAMES};
 #[cfg(test)]
 use crate::syntax::names::list_names;
 
 /// A key of a server's table.
+#[derive(Clone, Copy)]
 pub(crate) struct ServerKey {
     pub(crate) name: &'static str,
     /// Its aliases.
@@ -102,7 +106,7 @@ impl KeyType {
     }
 }
 
-const fn key(
+pub(crate) const fn key(
     name: &'static str,
     takes: KeyType,
     absent: &'static str,
@@ -122,7 +126,13 @@ const fn also(
 }
 
 /// The keys of `[mcp.NAME]`.
-pub(crate) const SERVER: &[ServerKey] = &[
+pub(crate) static SERVER: LazyLock<Vec<ServerKey>> = LazyLock::new(|| {
+    let own = ServerOptions::KEYS.iter().chain(ServerLimits::KEYS);
+    TRANSPORT.iter().chain(own).chain(OTHERS).copied().collect()
+});
+
+/// The keys of the transport.
+const TRANSPORT: &[ServerKey] = &[
     key(
         "command",
         KeyType::TextOrTexts,
@@ -215,61 +225,10 @@ pub(crate) const SERVER: &[ServerKey] = &[
         "by `command` or `url`",
         "transport (also `type`)",
     ),
-    key(
-        "description",
-        KeyType::Text,
-        "none",
-        "description of the server; under the exposures `per-server` and `agent`, a model chooses a server by it",
-    ),
-    key(
-        "era",
-        KeyType::Words(&["auto", "legacy", "modern"], &[]),
-        "`auto`",
-        "protocol era: [eras.md](eras.md)",
-    ),
-    key(
-        "connect",
-        KeyType::Words(&["start", "call"], &[]),
-        "`start`",
-        "when to connect; `call` also connects once for the first listing, if none is cached",
-    ),
-    key("idle_stop", KeyType::Time, "never", "idle time after which the server is stopped"),
-    key(
-        "validate",
-        KeyType::Words(&["off", "warn", "refuse"], &[]),
-        "that of `[consort]`",
-        "validation of arguments against the input schema: refuse the call, or only explain a failed call",
-    ),
-    key(
-        "max_concurrent_calls",
-        KeyType::Count,
-        "64 (stdio, HTTP+SSE), 256 (HTTP)",
-        "maximum concurrent calls on one connection; further calls are queued, identities in turn",
-    ),
-    key(
-        "max_queued_calls",
-        KeyType::Count,
-        "4096",
-        "maximum queued calls; further calls are refused",
-    ),
-    key(
-        "queue_wait",
-        KeyType::Time,
-        "timeout of the call",
-        "time a call may be queued, or wait for a connection, before it is refused",
-    ),
-    key(
-        "max_connections",
-        KeyType::Count,
-        "64",
-        "maximum connections beyond the first, for other identities, capabilities and client sessions: [eras.md](eras.md#connections)",
-    ),
-    key(
-        "connection_idle",
-        KeyType::Time,
-        "1 hour",
-        "idle time after which such a connection is closed",
-    ),
+];
+
+/// The keys that several formats have in forms of their own.
+const OTHERS: &[ServerKey] = &[
     also(
         "disabled",
         &["enabled"],
@@ -277,8 +236,6 @@ pub(crate) const SERVER: &[ServerKey] = &[
         "`false`",
         "disable this server (inverse of `enabled`)",
     ),
-    key("keep", KeyType::Patterns, "all", "tools to expose"),
-    key("drop", KeyType::Patterns, "none", "tools to hide"),
     key("timeout", KeyType::Timeout, "", "timeouts: see below"),
     key(
         "tools",

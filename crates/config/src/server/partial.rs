@@ -7,18 +7,18 @@ use std::mem::take;
 
 use consort_core::{ServerId, ToolName};
 
-use crate::duration::ConfigDuration;
 use crate::error::ConfigErrorKind;
 use crate::server::endpoint::{check_header, check_url};
 use crate::server::limits::ServerLimits;
 use crate::server::network::NetworkConfig;
 use crate::server::oauth;
+use crate::server::options::ServerOptions;
 use crate::server::transport::{
     RemoteTransport, TRANSPORT_ALIASES, TRANSPORTS, TransportKind, WEB_SOCKET,
 };
 use crate::server::{
-    AuthConfig, ConnectTime, EraSetting, HttpConfig, OAuthConfig, ServerConfig, ServerOrigin,
-    ServerTimeouts, StdioConfig, ToolConfig, TransportConfig, ValidationMode,
+    AuthConfig, HttpConfig, OAuthConfig, ServerConfig, ServerOrigin, ServerTimeouts, StdioConfig,
+    ToolConfig, TransportConfig,
 };
 use crate::syntax::table_reader::TableReader;
 use crate::syntax::tree::{SyntaxNode, SyntaxValue};
@@ -58,15 +58,9 @@ pub(crate) struct PartialServer {
     pub(crate) insecure: bool,
     pub(crate) session_header: Option<String>,
     pub(crate) network: NetworkConfig,
-    pub(crate) description: Option<String>,
-    pub(crate) era: EraSetting,
     pub(crate) timeout: ServerTimeouts,
-    pub(crate) keep: Vec<String>,
-    pub(crate) drop: Vec<String>,
+    pub(crate) options: ServerOptions,
     pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
-    pub(crate) connect: ConnectTime,
-    pub(crate) validate: Option<ValidationMode>,
-    pub(crate) idle_stop: Option<ConfigDuration>,
     pub(crate) disabled: bool,
     pub(crate) inputs: Vec<InputVariable>,
     pub(crate) limits: ServerLimits,
@@ -102,12 +96,6 @@ impl PartialServer {
 
     /// Reads Consort's own keys, which every format accepts.
     pub(crate) fn read_consort_keys(fields: &TableReader<'_>) -> Self {
-        let eras = [
-            ("auto", EraSetting::Auto),
-            ("legacy", EraSetting::Legacy),
-            ("modern", EraSetting::Modern),
-        ];
-        let connects = [("start", ConnectTime::Start), ("call", ConnectTime::Call)];
         let inherit = fields.strings("inherit_env");
         if inherit.iter().any(|name| name == "*") {
             let hint = "list only the variables it needs".to_owned();
@@ -126,14 +114,8 @@ impl PartialServer {
             session_header: fields.string("session_header").map(str::to_owned),
             oauth: oauth::read(fields),
             network: NetworkConfig::read(fields),
-            description: fields.string("description").map(str::to_owned),
-            era: fields.word("era", &eras, &[]).unwrap_or_default(),
-            connect: fields.word("connect", &connects, &[]).unwrap_or_default(),
-            idle_stop: fields.period("idle_stop"),
-            validate: fields.word("validate", &ValidationMode::WORDS, &[]),
             disabled: read_disabled(fields),
-            keep: fields.strings("keep"),
-            drop: fields.strings("drop"),
+            options: ServerOptions::read(fields),
             limits: ServerLimits::read(fields),
             ..Self::default()
         }
@@ -250,17 +232,11 @@ impl PartialServer {
         };
         Some(ServerConfig {
             name,
-            description: self.description,
             transport,
-            era: self.era,
             timeout: self.timeout,
-            keep: self.keep,
-            drop: self.drop,
+            options: self.options,
             tools: self.tools,
-            connect: self.connect,
-            idle_stop: self.idle_stop,
             disabled: self.disabled,
-            validate: self.validate,
             inputs: self.inputs,
             origin,
             limits: self.limits,

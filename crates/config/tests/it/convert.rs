@@ -101,8 +101,8 @@ fn our_own_format_is_readable() {
 
     [mcp.search]
     transport = "http"
-    description = "Finds things"
     url = "https://search.example.com/mcp"
+    description = "Finds things"
     era = "modern"
     connect = "call"
     idle_stop = "15m"

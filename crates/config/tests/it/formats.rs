@@ -521,18 +521,20 @@ fn our_own_format_says_everything() {
         },
         {
           "name": "search",
-          "description": "Finds things",
           "transport": "http",
           "url": "https://search.example.com/mcp",
           "auth": {
             "bearer": "file:search.token"
           },
-          "era": "modern",
           "timeout": {
             "idle": "30s",
             "total": "10m",
             "connect": "500ms"
           },
+          "description": "Finds things",
+          "era": "modern",
+          "connect": "call",
+          "idle_stop": "15m",
           "tools": {
             "deep_search": {
               "idle": "2m",
@@ -542,8 +544,6 @@ fn our_own_format_says_everything() {
               "idle": "5s"
             }
           },
-          "connect": "call",
-          "idle_stop": "15m",
           "origin": {
             "file": "consort.toml",
             "line": 17,
@@ -754,12 +754,12 @@ fn scripts_run_by_what_their_names_end_in() {
       "servers": [
         {
           "name": "weather",
-          "description": "Forecasts for anywhere",
           "transport": "stdio",
           "command": "python3",
           "arguments": [
             "servers/weather.py"
           ],
+          "description": "Forecasts for anywhere",
           "origin": {
             "file": "elysia.json",
             "line": 4,

@@ -10,7 +10,7 @@ use super::{Cli, CliCommand, duration};
 use crate::log::{GatewayLog, LogFormat, LogLevels, ServerOutput};
 
 /// Options of `consort serve`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ServeArguments {
     /// Listen address; port 0 picks a free port, `unix:/PATH` is a Unix socket [default: the sockets of `LISTEN_FDS`,

@@ -264,7 +264,7 @@ impl ServeSetup {
         prepared.settings.budget = budget.clone();
         gateway_settings.transports.budget = Some(budget);
         let owner = kept.as_ref().map(|kept| kept.file.as_path());
-        let tokens = reload::token_files(&options, file, owner);
+        let tokens = token::token_files(&options, file, owner);
         let servers = prepared.servers.files.clone();
         let secrets = SecretFiles::new(servers, tokens, file, &prepared.toolbox_layers, &options);
         let reload_state = ReloadState::new(source, &prepared, &secrets);
@@ -289,7 +289,7 @@ pub(crate) async fn check_config(
         &serve,
         &config.options,
         Some(&config.file),
-        MissingToken::Leave,
+        MissingToken::Skip,
     )?;
     listeners::check_certificate(&config.options, Some(&config.file))?;
     if config.options.has_authorization_server() {

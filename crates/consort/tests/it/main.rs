@@ -44,6 +44,7 @@ mod proxy;
 mod reload;
 mod reverse_proxy;
 mod scenarios;
+mod secrets;
 mod serve;
 mod service;
 mod setup;

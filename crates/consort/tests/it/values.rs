@@ -11,14 +11,14 @@ use crate::{Home, Ran};
 const TOKEN: &str = "s3cret-t0ken";
 
 /// A shell that prints its arguments; the file shows that it ran.
-fn script(home: &Home, name: &str, lines: &str) -> String {
+pub(crate) fn script(home: &Home, name: &str, lines: &str) -> String {
     home.write(name, &format!("#!/bin/sh\necho ran >>\"$(dirname \"$0\")/ran\"\n{lines}\n"));
     std::fs::set_permissions(home.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
     format!("./{name}")
 }
 
 /// How often a script ran.
-fn runs(home: &Home) -> usize {
+pub(crate) fn runs(home: &Home) -> usize {
     std::fs::read_to_string(home.path("ran")).map_or(0, |text| text.lines().count())
 }
 
@@ -181,7 +181,7 @@ fn nothing_runs_a_program_for_a_value_before_the_config_is_trusted() {
 }
 
 /// Runs commands in a session with an unlocked keyring of its own.
-fn in_keyring(home: &Home, lines: &str) -> Ran {
+pub(crate) fn in_keyring(home: &Home, lines: &str) -> Ran {
     let consort = env!("CARGO_BIN_EXE_consort");
     let text = format!(
         "set -e\nprintf pw | gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1\n\

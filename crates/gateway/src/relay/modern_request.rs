@@ -33,7 +33,7 @@ pub(super) struct ModernRequest<'a> {
 pub(super) enum ModernCall {
     Made(MadeCall),
     /// One that waits for the client's answer.
-    Parked {
+    Suspended {
         call: u64,
         turn: u32,
     },
@@ -52,8 +52,8 @@ impl ModernRequest<'_> {
                 suspended_calls::open(&self.gateway.seal, request.caller.id(), &bound, &state)
                     .map_err(|refused| invalid(refused.to_string()))?;
             match state.kind {
-                CallStateKind::Parked { call, turn } => {
-                    return Ok(ModernCall::Parked { call, turn });
+                CallStateKind::Suspended { call, turn } => {
+                    return Ok(ModernCall::Suspended { call, turn });
                 }
                 CallStateKind::Wrapped(original) => {
                     let mut writer = ObjectWriter::new();
@@ -90,8 +90,8 @@ impl ModernRequest<'_> {
         turn: u32,
     ) -> Result<RequestAnswer, RequestFailure> {
         let gone = |reason: &str| RequestFailure::new(INVALID_PARAMS, reason);
-        let mut parked = match self.gateway.suspended.take(call, turn) {
-            ResumedCall::Waiting(parked) => *parked,
+        let mut suspended = match self.gateway.suspended.take(call, turn) {
+            ResumedCall::Waiting(suspended) => *suspended,
             ResumedCall::Running => return Err(gone("`requestState` was already used")),
             ResumedCall::Ended(Some(result)) => {
                 let result = Json::parse(result).expect("it was a result");
@@ -103,12 +103,12 @@ impl ModernRequest<'_> {
         };
         let responses = self.request.params.get("inputResponses");
         let responses = responses.and_then(|responses| responses.to_object());
-        parked.questions.answer(&responses.unwrap_or_else(Object::empty));
-        if !parked.questions.is_empty() {
-            return self.suspend(Some(call), parked);
+        suspended.questions.answer(&responses.unwrap_or_else(Object::empty));
+        if !suspended.questions.is_empty() {
+            return self.suspend(Some(call), suspended);
         }
         let guard = suspended_calls::SuspendedCallGuard { calls: &self.gateway.suspended, call };
-        let answer = self.follow(Some(call), parked).await;
+        let answer = self.follow(Some(call), suspended).await;
         std::mem::forget(guard);
         answer
     }
@@ -117,32 +117,32 @@ impl ModernRequest<'_> {
     pub(super) async fn follow(
         &self,
         place: Option<u64>,
-        mut parked: SuspendedCall,
+        mut suspended: SuspendedCall,
     ) -> Result<RequestAnswer, RequestFailure> {
         let token = self.request.token();
         let mut ahead = None;
         loop {
             let event = match ahead.take() {
                 Some(event) => event,
-                None => next(&mut parked.events).await,
+                None => next(&mut suspended.events).await,
             };
             let message = match event {
                 CallEvent::Progress(progress) => {
                     token.as_ref().map(|token| report(token, &progress))
                 }
                 CallEvent::Log(params) => {
-                    let wanted = parked.log.is_some() && is_included(&params, parked.log);
+                    let wanted = suspended.log.is_some() && is_included(&params, suspended.log);
                     wanted.then(|| logged(&params))
                 }
                 CallEvent::Question(asked) | CallEvent::Approval(asked) => {
                     let allowed = self.modern.offers.allow(&asked.method, &asked.params);
                     if allowed {
-                        parked.questions.add(asked);
-                        ahead = Box::pin(self.gather(&mut parked)).await;
+                        suspended.questions.add(asked);
+                        ahead = Box::pin(self.gather(&mut suspended)).await;
                         if ahead.is_none() {
-                            return self.suspend(place, parked);
+                            return self.suspend(place, suspended);
                         }
-                        parked.questions.refuse("the call continued without a response");
+                        suspended.questions.refuse("the call continued without a response");
                         continue;
                     }
                     if let Some(reply) = asked.reply {
@@ -155,7 +155,7 @@ impl ModernRequest<'_> {
                 }
                 CallEvent::End(end) => {
                     let _ = self.request.outcome.set(OutcomeClass::of(&end));
-                    let result = self.end(end, &parked.server);
+                    let result = self.end(end, &suspended.server);
                     if let Some(call) = place {
                         let kept = result.as_ref().ok().map(|result| result.clone().into_bytes());
                         self.gateway.suspended.ended(call, kept);
@@ -172,13 +172,13 @@ impl ModernRequest<'_> {
 
     /// Waits briefly for further questions of the server after its first, so that a client gets all of them at once.
     /// Returns the end, if the server does not wait for an answer.
-    async fn gather(&self, parked: &mut SuspendedCall) -> Option<CallEvent> {
+    async fn gather(&self, suspended: &mut SuspendedCall) -> Option<CallEvent> {
         let until = tokio::time::Instant::now() + TOGETHER;
         loop {
-            match tokio::time::timeout_at(until, next(&mut parked.events)).await {
+            match tokio::time::timeout_at(until, next(&mut suspended.events)).await {
                 Ok(CallEvent::Question(asked) | CallEvent::Approval(asked)) => {
                     if self.modern.offers.allow(&asked.method, &asked.params) {
-                        parked.questions.add(asked);
+                        suspended.questions.add(asked);
                     } else if let Some(reply) = asked.reply {
                         reply.send(Err(RequestRefusal::not_offered(&asked.method)));
                     }
@@ -201,14 +201,15 @@ impl ModernRequest<'_> {
     fn suspend(
         &self,
         place: Option<u64>,
-        parked: SuspendedCall,
+        suspended: SuspendedCall,
     ) -> Result<RequestAnswer, RequestFailure> {
-        let requests = parked.questions.requests();
-        let server = parked.server.clone();
-        let kind = self.gateway.suspended.put(place, Box::new(parked)).map_err(|mut parked| {
-            parked.questions.refuse("too many calls are waiting for a client response");
-            RequestFailure::new(INTERNAL, "too many calls are waiting for a client response")
-        })?;
+        let requests = suspended.questions.requests();
+        let server = suspended.server.clone();
+        let kind =
+            self.gateway.suspended.put(place, Box::new(suspended)).map_err(|mut suspended| {
+                suspended.questions.refuse("too many calls are waiting for a client response");
+                RequestFailure::new(INTERNAL, "too many calls are waiting for a client response")
+            })?;
         Ok(RequestAnswer::result(
             &self.request.id,
             &input_required(&requests, &self.seal(&server, kind)),

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::{Served, quick};
 
-/// Returns the caller and the request; at `/site/stream`, two words and then nothing more until the client disconnects.
+/// Returns the caller and the request; at `/route/stream`, two words and then nothing more until the client disconnects.
 #[derive(Default)]
 struct Parrot {
     left: Arc<AtomicUsize>,
@@ -31,13 +31,13 @@ impl Drop for Leaves {
 
 impl HttpRoutes for Parrot {
     fn has(&self, path: &str) -> bool {
-        path.starts_with("/site/")
+        path.starts_with("/route/")
     }
 
     fn access(&self, path: &str) -> RouteAccess {
         match path {
-            "/site/open" => RouteAccess::Open,
-            "/site/pass" | "/site/pass/stream" => RouteAccess::Pass,
+            "/route/open" => RouteAccess::Open,
+            "/route/pass" | "/route/pass/stream" => RouteAccess::Pass,
             _ => RouteAccess::Token,
         }
     }
@@ -49,7 +49,7 @@ impl HttpRoutes for Parrot {
     ) -> BoxFuture<'static, Response<RouteBody>> {
         let left = Leaves(Arc::clone(&self.left));
         Box::pin(async move {
-            if request.uri().path() == "/site/endless" {
+            if request.uri().path() == "/route/endless" {
                 let words = DrivenStream::new(|emitter| async move {
                     let _left = left;
                     // More than any buffer on the way holds.
@@ -131,19 +131,19 @@ fn status_and_body(answer: &str) -> (&str, &str) {
 async fn a_site_is_behind_the_same_door() {
     let served = served(Parrot::default()).await;
     let host = "Host: localhost\r\nAuthorization: Bearer s3cret";
-    let answer = asked(&served, &format!("PUT /site/a?b=c HTTP/1.1\r\n{host}"), "hello").await;
+    let answer = asked(&served, &format!("PUT /route/a?b=c HTTP/1.1\r\n{host}"), "hello").await;
     assert_eq!(status_and_body(&answer), ("200", "ada PUT b=c hello"));
 
-    let answer = asked(&served, "GET /site/a HTTP/1.1\r\nHost: localhost", "").await;
+    let answer = asked(&served, "GET /route/a HTTP/1.1\r\nHost: localhost", "").await;
     let (status, body) = status_and_body(&answer);
     assert!(status == "401" && body.starts_with("{\"no\":\"missing or invalid token"), "{answer}");
     assert!(answer.contains("www-authenticate: Bearer"), "{answer}");
 
-    let answer = asked(&served, "GET /site/a HTTP/1.1\r\nHost: evil.example", "").await;
+    let answer = asked(&served, "GET /route/a HTTP/1.1\r\nHost: evil.example", "").await;
     assert_eq!(status_and_body(&answer).0, "403");
 
     let long = "x".repeat(65);
-    let answer = asked(&served, &format!("POST /site/a HTTP/1.1\r\n{host}"), &long).await;
+    let answer = asked(&served, &format!("POST /route/a HTTP/1.1\r\n{host}"), &long).await;
     assert_eq!(status_and_body(&answer), ("413", "{\"no\":\"the request body is too large\"}"));
 
     let answer = asked(&served, &format!("GET /elsewhere HTTP/1.1\r\n{host}"), "").await;
@@ -155,7 +155,7 @@ async fn a_site_is_behind_the_same_door() {
 
 /// The headers of a page that signed in: its cookie, and its secret.
 async fn signed_in(served: &Served) -> (String, String) {
-    let head = "POST /site/open HTTP/1.1\r\nHost: localhost:1\r\nOrigin: http://localhost:1";
+    let head = "POST /route/open HTTP/1.1\r\nHost: localhost:1\r\nOrigin: http://localhost:1";
     let answer = asked(served, head, "s3cret").await;
     let header = |name: &str| {
         let (_, value) = answer.split_once(&format!("{name}: ")).expect("it signed in");
@@ -170,7 +170,7 @@ const OWN: &str = "\r\nOrigin: http://localhost:1";
 #[tokio::test]
 async fn a_browser_that_showed_the_token_once_gets_a_pass() {
     let served = served(Parrot::default()).await;
-    let head = "POST /site/open HTTP/1.1\r\nHost: localhost:1";
+    let head = "POST /route/open HTTP/1.1\r\nHost: localhost:1";
     let answer = asked(&served, head, "wrong").await;
     assert!(answer.contains("somebody POST") && !answer.contains("set-cookie"), "{answer}");
     let answer = asked(&served, head, "s3cret").await;
@@ -184,10 +184,10 @@ async fn a_browser_that_showed_the_token_once_gets_a_pass() {
         asked(&served, &format!("{line} HTTP/1.1\r\nHost: localhost:1{more}"), "").await
     };
     let both = format!("{cookie}{secret}");
-    assert!(ask("GET /site/pass", &both).await.contains("ada GET"));
-    assert!(ask("POST /site/pass", &format!("{both}{OWN}")).await.contains("ada POST"));
+    assert!(ask("GET /route/pass", &both).await.contains("ada GET"));
+    assert!(ask("POST /route/pass", &format!("{both}{OWN}")).await.contains("ada POST"));
     // It is good for nothing else.
-    assert!(ask("GET /site/token", &both).await.starts_with("HTTP/1.1 401"));
+    assert!(ask("GET /route/token", &both).await.starts_with("HTTP/1.1 401"));
     assert!(ask("POST /mcp", &both).await.starts_with("HTTP/1.1 401"));
     served.end().await;
 }
@@ -198,7 +198,7 @@ async fn a_cookie_alone_neither_reads_nor_changes_anything() {
     let (cookie, secret) = signed_in(&served).await;
     let (_, other) = signed_in(&served).await;
     let ask = async |method: &str, more: &str| {
-        let head = format!("{method} /site/pass HTTP/1.1\r\nHost: localhost:1{cookie}{more}");
+        let head = format!("{method} /route/pass HTTP/1.1\r\nHost: localhost:1{cookie}{more}");
         asked(&served, &head, "").await[9..12].to_owned()
     };
     for origin in ["", OWN, "\r\nOrigin: http://localhost:3000", "\r\nOrigin: null"] {
@@ -219,7 +219,7 @@ async fn a_cookie_alone_neither_reads_nor_changes_anything() {
     // Nobody else can make a cookie.
     for forged in ["consort1=", "consort1=1.x", "consort=1.x"] {
         let head =
-            format!("GET /site/pass HTTP/1.1\r\nHost: localhost:1\r\nCookie: {forged}{secret}");
+            format!("GET /route/pass HTTP/1.1\r\nHost: localhost:1\r\nCookie: {forged}{secret}");
         let answer = asked(&served, &head, "").await;
         assert!(answer.starts_with("HTTP/1.1 401"), "{forged}: {answer}");
     }
@@ -237,24 +237,24 @@ async fn signing_out_ends_the_session_and_its_streams() {
     let head = |line: &str| format!("{line} HTTP/1.1\r\nHost: localhost:1{cookie}{secret}");
     let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("{}\r\n\r\n", head("GET /site/pass/stream"));
+    let request = format!("{}\r\n\r\n", head("GET /route/pass/stream"));
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut seen = Vec::new();
     while !seen.ends_with(b"data: two\n\n\r\n") {
         assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0);
     }
-    let answer = asked(&served, &format!("{}{OWN}", head("DELETE /site/pass")), "").await;
+    let answer = asked(&served, &format!("{}{OWN}", head("DELETE /route/pass")), "").await;
     assert!(answer.contains("set-cookie: consort1=; ") && answer.contains("Max-Age=0"), "{answer}");
     while !seen.ends_with(b"0\r\n\r\n") {
         assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0);
     }
     assert!(left.load(Ordering::SeqCst) > 0);
-    for line in ["GET /site/pass", "POST /site/pass"] {
+    for line in ["GET /route/pass", "POST /route/pass"] {
         let answer = asked(&served, &format!("{}{OWN}", head(line)), "").await;
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     }
     // Another sign-in is another session.
-    let head = format!("GET /site/pass HTTP/1.1\r\nHost: localhost:1{other_cookie}{other_secret}");
+    let head = format!("GET /route/pass HTTP/1.1\r\nHost: localhost:1{other_cookie}{other_secret}");
     assert!(asked(&served, &head, "").await.contains("ada GET"));
     served.end().await;
 }
@@ -263,7 +263,7 @@ async fn signing_out_ends_the_session_and_its_streams() {
 async fn another_token_ends_the_sessions_of_the_old_one() {
     let served = served(Parrot::default()).await;
     let (cookie, secret) = signed_in(&served).await;
-    let head = format!("GET /site/pass HTTP/1.1\r\nHost: localhost:1{cookie}{secret}");
+    let head = format!("GET /route/pass HTTP/1.1\r\nHost: localhost:1{cookie}{secret}");
     assert!(asked(&served, &head, "").await.contains("ada GET"));
     let access = |secret: &str| {
         let token = BearerToken::client("ada", secret);
@@ -284,7 +284,7 @@ async fn a_client_that_leaves_ends_what_a_site_does_for_it() {
     let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request =
-        "GET /site/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret\r\n\r\n";
+        "GET /route/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut seen = Vec::new();
     while !seen.ends_with(b"data: two\n\n\r\n") {
@@ -303,7 +303,7 @@ async fn nobody_waits_for_those_who_look_on() {
     let served = served(parrot).await;
     let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let host = "Host: localhost\r\nAuthorization: Bearer s3cret";
-    let head = format!("GET /site/endless HTTP/1.1\r\n{host}\r\n\r\n");
+    let head = format!("GET /route/endless HTTP/1.1\r\n{host}\r\n\r\n");
     // One reads, and accepts_events the end; the other does not.
     let mut reads = TcpStream::connect(address).await.unwrap();
     reads.write_all(head.as_bytes()).await.unwrap();

@@ -23,6 +23,7 @@ use crate::limits::{Limits, Times};
 use crate::request::{CancelHandle, OutgoingRequest};
 use crate::settings::ClientSettings;
 use crate::transport::Transport;
+use crate::transport::process::ServerCommand;
 use server::Rogue;
 
 /// Number of simulated runs.
@@ -145,7 +146,7 @@ fn settings(chance: &mut Chance) -> ClientSettings {
 async fn course(seed: u64, tally: &mut Tally) {
     let mut chance = Chance(seed);
     let settings = settings(&mut chance);
-    let (stdio, outgoing) = StdioTransport::new(StderrTail::new(0), &settings.limits);
+    let (stdio, mut outgoing) = StdioTransport::new(StderrTail::new(0), &settings.limits);
     let link = SharedConnection::new(settings, Transport::Stdio(stdio));
     link.speak(if chance.one_in(2) { Revision::V2025_11_25 } else { Revision::NEWEST_MODERN });
     // Small pipes: a message is then written, and read, in pieces.
@@ -153,7 +154,7 @@ async fn course(seed: u64, tally: &mut Tally) {
     let (stdout, output) = duplex(chance.size(7..=900));
     let served = Arc::clone(&link);
     link.tasks.spawn(async move {
-        let closed = carry(stdin, stdout, outgoing, &served).await;
+        let closed = carry(stdin, stdout, &mut outgoing, &served).await;
         served.close(&closed);
     });
     let ledger = Ledger::default();
@@ -251,4 +252,40 @@ fn whatever_a_server_does_each_call_ends_once_in_time_and_truly() {
     println!("{tally:?}");
     // Chance must have met every way to end, else it proves less than it says.
     assert!(std::env::var_os("SEED").is_some() || tally.len() == 13, "{tally:?}");
+}
+
+#[tokio::test]
+async fn whoever_sends_to_a_server_that_is_ending_learns_how_it_ended() {
+    // It closes its output, and then takes its time to end.
+    let script = "exec >&-; while read -r _; do :; done; sleep 0.2; echo 'last words' >&2; exit 3";
+    let command = ServerCommand::new("sh").arguments(["-c", script]);
+    let settings = ClientSettings::default();
+    let (stdio, pipes) =
+        StdioTransport::start(&command, &settings.limits).await.expect("sh starts");
+    let link = SharedConnection::new(settings, Transport::Stdio(stdio));
+    link.speak(Revision::NEWEST_MODERN);
+    link.tasks.spawn(pipes.serve(Arc::clone(&link)));
+    let client = Client::of(Arc::clone(&link));
+    let calls: Vec<_> = (0..16)
+        .map(|n| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(20) * n).await;
+                let arguments = Json::from(serde_json::json!({}));
+                let mut call = client.call(OutgoingRequest::tool("t", &arguments));
+                loop {
+                    if let PendingCallEvent::End(end) = call.next().await.expect("it ends") {
+                        break end.expect_err("nobody answers");
+                    }
+                }
+            })
+        })
+        .collect();
+    for call in calls {
+        let error = call.await.expect("a caller does not panic");
+        assert!(error.to_string().contains("exit status: 3"), "{error}");
+        assert_eq!(error.detail().for_operator(), "last words\n");
+    }
+    drop(client);
+    link.end().await;
 }

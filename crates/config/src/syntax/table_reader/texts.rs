@@ -6,6 +6,7 @@ use super::TableReader;
 use crate::error::ConfigErrorKind;
 use crate::syntax::names::shorten_name;
 use crate::syntax::tree::{SyntaxEntry, SyntaxNode, SyntaxValue};
+use crate::template::secret_reference::SecretReference;
 use crate::template::secret_scheme;
 use crate::template::{InvalidTemplate, ReferenceSyntax, SecretMasking, TemplateString};
 
@@ -70,6 +71,34 @@ impl<'a> TableReader<'a> {
             }
         }
         texts
+    }
+
+    /// A secret of an option. One in the file itself is warned of.
+    pub(crate) fn secret(&self, key: &str, node: &SyntaxNode) -> Option<SecretReference> {
+        let expected = "a reference to a secret: `env:NAME`, `file:PATH`, `keyring:SERVICE/NAME` or \
+                        `cmd:COMMAND`";
+        let SyntaxValue::Text(text) = &node.value else {
+            return self.report_wrong_type(key, node, expected);
+        };
+        let Some(parsed) = SecretReference::parse(text, self.findings.spot(node.at)) else {
+            return self.report_wrong_type(key, node, expected);
+        };
+        let key = self.path(key);
+        match parsed {
+            Ok(secret) => {
+                if secret.is_literal() {
+                    let hint = "use a reference instead: `env:NAME`, `file:path`, \
+                                `keyring:SERVICE/NAME` or `cmd:COMMAND`";
+                    let message = format!("`{key}` contains a secret");
+                    self.warn(node.at, &message, Some(hint.to_owned()));
+                }
+                Some(secret)
+            }
+            Err(reason) => {
+                self.error(node.at, ConfigErrorKind::Template { key, reason });
+                None
+            }
+        }
     }
 
     /// Parses a value where secrets are expected: references to unknown stores are refused.

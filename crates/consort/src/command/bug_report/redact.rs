@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use consort_client::{HelperError, HelperProgram};
 use consort_config::{
     AuthConfig, Config, HttpConfig, InputVariable, ServerConfig, SystemValues, TemplateString,
     TransportConfig, ValueSource, state_folder,
@@ -66,6 +67,10 @@ impl SecretRedactor {
             let options = serde_json::to_value(&config.options).unwrap_or_default();
             add_hidden(&mut values, "", &options, false);
             add_references(&mut values, config, &options);
+            let keys = config.options.providers.values().filter_map(|it| it.key.as_ref());
+            for secret in config.options.tokens.values().chain(keys) {
+                add(&mut values, "secret", &secret.literal().unwrap_or_default());
+            }
         }
         let mut values: Vec<String> = values.into_iter().collect();
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
@@ -127,11 +132,12 @@ fn is_hidden_key(key: &str, value: &Value) -> bool {
     (HIDDEN_KEYS.contains(&key) || is_secret_name(key) && !value.is_object()) && !is_table
 }
 
-/// Returns true for a value that only refers to a secret: `env:NAME`, `file:PATH`, `${NAME}`.
+/// Returns true for a value that only refers to a secret: `env:NAME`, `file:PATH`, `keyring:SERVICE/NAME`, `${NAME}`.
 fn is_reference(text: &str) -> bool {
     let whole = |inside: &str| !inside.contains(['$', '{', '}']) && !inside.contains(":-");
     let braced = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-    text.starts_with("env:") || text.starts_with("file:") || braced.is_some_and(whole)
+    ["env:", "file:", "keyring:"].iter().any(|scheme| text.starts_with(scheme))
+        || braced.is_some_and(whole)
 }
 
 /// Hides a word that has the form of a secret, and every value in the query of a URL.
@@ -317,5 +323,11 @@ impl ValueSource for RecordedValues {
 
     fn home(&self) -> Option<PathBuf> {
         self.system.home()
+    }
+
+    /// Runs nothing: the config may be one that is not trusted.
+    fn program(&self, program: &HelperProgram) -> Result<String, HelperError> {
+        let source = io::ErrorKind::PermissionDenied.into();
+        Err(HelperError::Start { program: format!("{program:?}"), source })
     }
 }

@@ -23,13 +23,13 @@ use consort_shape::pin::PinLock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::identity::{self, NextAccess, ServedIdentity};
+use super::identity::{NextAccess, ServedIdentity};
 use super::listeners::renew_certificate;
 use super::records::configure;
 use super::reload_state::{ReloadState, SecretFiles, broken, key, lost, unusable};
 use super::served_toolboxes::{ServedToolboxes, ToolboxInputs};
 use super::settings::{access, permissions};
-use super::token::{MissingToken, path_of};
+use super::token::{MissingToken, token_files};
 use super::watch::FileWatch;
 use crate::cli::{GlobalArguments, ServeArguments};
 use crate::command_hub::{self, ConfigSource, PreparedConfig, tell};
@@ -114,7 +114,7 @@ impl ConfigReloader<'_> {
                 Some(request) = requests.recv() => (request.trigger, Some(request.reply)),
                 () = tokio::time::sleep(state.options.limits.settings().reload.poll) => (ReloadTrigger::Change, None),
             };
-            let report = self.check_files(&mut state, trigger);
+            let report = self.check_files(&mut state, trigger).await;
             if let Some(reply) = reply {
                 // The requester may be gone.
                 let _ = reply.send(report);
@@ -123,9 +123,9 @@ impl ConfigReloader<'_> {
     }
 
     /// Checks the files once, and applies their changes.
-    fn check_files(&self, state: &mut ReloadState, trigger: ReloadTrigger) -> ReloadReport {
+    async fn check_files(&self, state: &mut ReloadState, trigger: ReloadTrigger) -> ReloadReport {
         if trigger == ReloadTrigger::DryRun {
-            return self.dry_run(state);
+            return self.dry_run(state).await;
         }
         let asked = trigger != ReloadTrigger::Change;
         let look = state.look(asked);
@@ -145,7 +145,7 @@ impl ConfigReloader<'_> {
         let renewed = look.secrets && state.rejected.secrets.is_none();
         let mut changes = Vec::new();
         if asked || changed || renewed {
-            changes = self.take_over(state, source, lock, trigger);
+            changes = self.take_over(state, source, lock, trigger).await;
         }
         let refused = state.rejected.all().any(|it| !before.all().any(|known| known == it));
         if asked || changed || renewed || refused {
@@ -179,12 +179,12 @@ impl ConfigReloader<'_> {
     }
 
     /// Returns the effects of a reload without applying it.
-    fn dry_run(&self, state: &mut ReloadState) -> ReloadReport {
+    async fn dry_run(&self, state: &mut ReloadState) -> ReloadReport {
         let before = state.rejected.clone();
         let source = state.read_config(ReloadTrigger::DryRun);
         let lock = state.read_lock(ReloadTrigger::DryRun);
         let AppliedConfig { changes, bad, needs_restart } =
-            match self.apply(state, source, lock, ReloadTrigger::DryRun) {
+            match self.apply(state, source, lock, ReloadTrigger::DryRun).await {
                 Ok(applied) => applied,
                 Err(refused) => {
                     let rejected =
@@ -202,7 +202,7 @@ impl ConfigReloader<'_> {
 
     /// Applies a config and a lock as a whole or not at all, and returns the changes. An unusable config does not stop
     /// a lock from taking effect.
-    fn take_over(
+    async fn take_over(
         &self,
         state: &mut ReloadState,
         source: Option<ConfigSource>,
@@ -210,7 +210,7 @@ impl ConfigReloader<'_> {
         trigger: ReloadTrigger,
     ) -> Vec<String> {
         let is_new = source != state.source;
-        match self.apply(state, source, lock.clone(), trigger) {
+        match self.apply(state, source, lock.clone(), trigger).await {
             Ok(AppliedConfig { changes, bad, .. }) => {
                 state.bad = bad;
                 state.rejected.secrets = None;
@@ -227,7 +227,7 @@ impl ConfigReloader<'_> {
                 if lock == state.lock {
                     return Vec::new();
                 }
-                self.take_over(state, state.source.clone(), lock, trigger)
+                Box::pin(self.take_over(state, state.source.clone(), lock, trigger)).await
             }
             Err(refused) => {
                 let rejected = RejectedChange::new("secrets", refused.reason, refused.acceptable);
@@ -237,7 +237,7 @@ impl ConfigReloader<'_> {
         }
     }
 
-    fn apply(
+    async fn apply(
         &self,
         state: &mut ReloadState,
         source: Option<ConfigSource>,
@@ -248,12 +248,12 @@ impl ConfigReloader<'_> {
             if trigger == ReloadTrigger::DryRun {
                 return Ok(AppliedConfig::default());
             }
-            let access = self.access(&ConsortOptions::default(), None)?.0;
+            let (access, _) = self.access(&ConsortOptions::default(), None, trigger).await?;
             self.gateway.set_access(&access.take_effect());
             state.secrets.mark();
             return Ok(AppliedConfig::default());
         };
-        let next = self.build(state, source, lock, trigger)?;
+        let next = self.build(state, source, lock, trigger).await?;
         let needs_restart = state.needs_restart(&next.options);
         let applied =
             AppliedConfig { changes: next.changes.clone(), bad: next.bad.clone(), needs_restart };
@@ -264,7 +264,7 @@ impl ConfigReloader<'_> {
     }
 
     /// Builds everything from a config and a lock. Nothing takes effect yet.
-    fn build(
+    async fn build(
         &self,
         state: &ReloadState,
         source: ConfigSource,
@@ -303,7 +303,7 @@ impl ConfigReloader<'_> {
         let mut served =
             inputs.build(toolbox_layers.with_approvals(Arc::clone(&self.approvals)))?;
         problems.extend(std::mem::take(&mut served.problems).into_iter().chain(dangling));
-        let (access, tokens) = self.access(&options, Some(source.file()))?;
+        let (access, tokens) = self.access(&options, Some(source.file()), trigger).await?;
         let files =
             SecretFiles::new(files, tokens, Some(source.file()), &served.toolbox_layers, &options);
         let gone = state.secrets.lost().find(|file| files.others.contains(*file));
@@ -368,12 +368,26 @@ impl ConfigReloader<'_> {
     }
 
     /// Returns the authentication settings, and the files they come from.
-    fn access(
+    async fn access(
         &self,
         options: &ConsortOptions,
         file: Option<&Path>,
+        trigger: ReloadTrigger,
     ) -> Result<(NextAccess<'_>, Vec<PathBuf>), ReloadRefusal> {
-        let (access, kept) = access(self.serve, options, file, MissingToken::Leave)?;
+        let missing = match trigger {
+            ReloadTrigger::DryRun => MissingToken::Skip,
+            _ => MissingToken::Leave,
+        };
+        // Programs that print tokens would hold up everything that is served.
+        let (serve, owned) = (self.serve.clone(), (options.clone(), file.map(Path::to_owned)));
+        let reading = move || access(&serve, &owned.0, owned.1.as_deref(), missing);
+        let (access, kept) = match tokio::task::spawn_blocking(reading).await {
+            Ok(read) => read?,
+            Err(error) => {
+                let reason = format!("cannot read the tokens: {error}");
+                return Err(ReloadRefusal { reason, acceptable: false });
+            }
+        };
         if matches!(access, ClientAccess::Tokens(_)) && kept.is_none() {
             let reason = "the owner's token is missing: the previous one stays in force".to_owned();
             return Err(ReloadRefusal { reason, acceptable: false });
@@ -383,18 +397,4 @@ impl ConfigReloader<'_> {
         let access = NextAccess::new(self.identity, access, options, file)?;
         Ok((access, files))
     }
-}
-
-/// The files that contain tokens.
-pub(super) fn token_files(
-    options: &ConsortOptions,
-    config: Option<&Path>,
-    owner: Option<&Path>,
-) -> Vec<PathBuf> {
-    // Without a token of the owner none is asked for.
-    let Some(owner) = owner else { return Vec::new() };
-    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
-    let others = options.tokens.values().filter(|place| place.starts_with("file:"));
-    let others = others.filter_map(|place| path_of(place, folder).ok());
-    others.chain([owner.to_owned()]).chain(identity::files(options, folder)).collect()
 }

@@ -159,21 +159,19 @@ pub(super) fn access(
     let kept = token::stored_token(serve.token_file.as_deref(), missing)?;
     let mut tokens: Vec<BearerToken> =
         kept.iter().map(|kept| BearerToken::owner(kept.secret.clone())).collect();
-    let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    for (name, place) in &options.tokens {
-        if name == Caller::OWNER {
-            let message = "`owner` in `[consort.tokens]` is reserved for the owner, whose token is in its \
-                own file";
-            return Err(CommandError::usage(message)
-                .hint("choose another name, or set the owner's token file with --token-file"));
-        }
-        let secret = token::read_from(name, place, folder)?;
+    if options.tokens.contains_key(Caller::OWNER) {
+        let message = "`owner` in `[consort.tokens]` is reserved for the owner, whose token is in its \
+            own file";
+        return Err(CommandError::usage(message)
+            .hint("choose another name, or set the owner's token file with --token-file"));
+    }
+    for (name, secret) in token::of_callers(options, file, missing)? {
         if let Some(other) = tokens.iter().find(|token| token.secret == secret) {
             let (name, other) = (name.escape_debug(), other.caller.name().escape_debug());
             let message = format!("`{name}` and `{other}` have the same token");
             return Err(CommandError::usage(message).hint("each caller needs its own token"));
         }
-        tokens.push(BearerToken::client(name, secret));
+        tokens.push(BearerToken::client(&name, secret));
     }
     Ok((ClientAccess::Tokens(tokens), kept))
 }

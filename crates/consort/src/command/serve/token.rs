@@ -1,11 +1,12 @@
-//! The owner's token, stored in a file that only its owner can read.
+//! Tokens: that of the owner, stored in a file that only its owner can read, and those of callers.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use consort::token::{self, SHORTEST};
-use consort_config::expand_variables;
+use consort_client::HelperLimits;
+use consort_config::{ConsortOptions, SecretReference, SystemValues, expand_variables};
 
+use super::identity;
 use crate::exit::CommandError;
 
 /// A stored token.
@@ -17,13 +18,15 @@ pub(crate) struct StoredToken {
     pub(crate) created: bool,
 }
 
-/// Handling of a missing owner's token.
+/// Handling of tokens that are not there yet: the owner's before the first start, and those that programs print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingToken {
-    /// Creates and stores one.
+    /// Creates and stores the owner's, and runs the programs.
     Create,
-    /// Writes nothing.
+    /// Writes nothing, and runs the programs.
     Leave,
+    /// Writes nothing and runs nothing.
+    Skip,
 }
 
 /// The token in this file, or in the default one.
@@ -42,7 +45,9 @@ pub(crate) fn stored_token(
     };
     let found = match missing {
         MissingToken::Create => token::read_or_create(&file).map(Some),
-        MissingToken::Leave => token::read(&file).map(|secret| Some((secret?, false))),
+        MissingToken::Leave | MissingToken::Skip => {
+            token::read(&file).map(|secret| Some((secret?, false)))
+        }
     };
     let found = found.map_err(|error| {
         CommandError::usage(format!("cannot store a token in {}: {error}", file.display()))
@@ -51,23 +56,47 @@ pub(crate) fn stored_token(
     Ok(found.map(|(secret, created)| StoredToken { secret, file, created }))
 }
 
-/// The secret of a caller of the gateway: `env:NAME` or `file:PATH`, relative to a folder.
-pub(crate) fn read_from(name: &str, place: &str, folder: &Path) -> Result<String, CommandError> {
+/// The tokens of callers in `[consort.tokens]`, each with its name. It blocks while programs run.
+pub(super) fn of_callers(
+    options: &ConsortOptions,
+    config: Option<&Path>,
+    missing: MissingToken,
+) -> Result<Vec<(String, String)>, CommandError> {
+    let tokens = each_of_callers(options, config, missing).into_iter();
+    tokens.map(|(name, secret)| Ok((name, secret?))).collect()
+}
+
+/// The same with an error for each that cannot be read.
+pub(super) fn each_of_callers(
+    options: &ConsortOptions,
+    config: Option<&Path>,
+    missing: MissingToken,
+) -> Vec<(String, Result<String, CommandError>)> {
+    let limits = options.limits.settings();
+    let values = SystemValues::silent();
+    values.set_limits(HelperLimits::new(&limits.client, &limits.times));
+    let wanted = options
+        .tokens
+        .iter()
+        .filter(|(_, reference)| missing != MissingToken::Skip || !reference.needs_program());
+    let config = config.unwrap_or(Path::new(""));
+    wanted.map(|(name, reference)| (name.clone(), read(name, reference, config, &values))).collect()
+}
+
+/// The token of a caller.
+fn read(
+    name: &str,
+    reference: &SecretReference,
+    config: &Path,
+    values: &SystemValues,
+) -> Result<String, CommandError> {
     let whose = name.escape_debug();
-    let secret = if let Some(variable) = place.strip_prefix("env:") {
-        std::env::var(variable).map_err(|_| {
-            CommandError::usage(format!("the token of `{whose}`: `{variable}` is not set"))
-        })?
-    } else {
-        let path = path_of(place, folder).map_err(|name| {
-            CommandError::usage(format!("the token of `{whose}`: `{name}` in `{place}` is not set"))
-        })?;
-        fs::read_to_string(&path).map_err(|error| {
-            let path = path.display();
-            CommandError::usage(format!("the token of `{whose}`: cannot read `{path}`: {error}"))
-                .hint("`file:` paths are relative to the config")
-        })?
-    };
+    let key = format!("tokens.{whose}");
+    let secret = reference.resolve(&key, config, values).map_err(|error| {
+        let message = format!("the token of `{whose}`: {error}");
+        let failure = CommandError::usage(error.detail.explain_for_operator(&message));
+        error.hint.into_iter().fold(failure, CommandError::hint)
+    })?;
     let secret = secret.trim().to_owned();
     if secret.len() < SHORTEST {
         let message = format!("the token of `{whose}` is shorter than {SHORTEST} characters");
@@ -76,13 +105,26 @@ pub(crate) fn read_from(name: &str, place: &str, folder: &Path) -> Result<String
     Ok(secret)
 }
 
-/// The path in `file:PATH`: relative to a folder, with variables, and with `~` for the user's home. The error is the
+/// The path of a token's file: relative to a folder, with variables, and with `~` for the user's home. The error is the
 /// name of a variable that is not set.
-pub(super) fn path_of(place: &str, folder: &Path) -> Result<PathBuf, String> {
-    let file = place.strip_prefix("file:").unwrap_or(place);
+pub(super) fn path_of(file: &str, folder: &Path) -> Result<PathBuf, String> {
     let path = expand_variables(file, |name| std::env::var(name).ok())?;
     match path.strip_prefix("~/").and_then(|rest| Some(std::env::home_dir()?.join(rest))) {
         Some(path) => Ok(path),
         None => Ok(folder.join(path)),
     }
+}
+
+/// The files that contain tokens, and secrets of users.
+pub(super) fn token_files(
+    options: &ConsortOptions,
+    config: Option<&Path>,
+    owner: Option<&Path>,
+) -> Vec<PathBuf> {
+    // Without a token of the owner none is asked for.
+    let Some(owner) = owner else { return Vec::new() };
+    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
+    let others = options.tokens.values().filter_map(SecretReference::file);
+    let others = others.filter_map(|file| path_of(file, folder).ok());
+    others.chain([owner.to_owned()]).chain(identity::files(options, folder)).collect()
 }

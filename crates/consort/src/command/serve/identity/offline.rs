@@ -80,9 +80,9 @@ impl ReadableTokens {
             Ok(stored) => tokens.extend(stored.map(|stored| BearerToken::owner(stored.secret))),
             Err(error) => failures.push(error),
         }
-        let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
-        for (name, place) in &options.tokens {
-            match token::read_from(name, place, folder) {
+        // A command that explains a token runs no programs.
+        for (name, secret) in token::each_of_callers(options, config, MissingToken::Skip) {
+            match secret {
                 Ok(secret) => tokens.push(BearerToken::client(name, secret)),
                 Err(error) => failures.push(error),
             }

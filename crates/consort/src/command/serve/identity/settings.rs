@@ -203,7 +203,7 @@ fn secret_of(key: &str, written: &str, folder: &Path) -> Result<Zeroizing<String
         Some(variable) => std::env::var(variable)
             .map_err(|_| CommandError::usage(format!("`{key}`: `{variable}` is not set")))?,
         None => {
-            let path = path(key, written, folder)?;
+            let path = path(key, written.strip_prefix("file:").unwrap_or(written), folder)?;
             std::fs::read_to_string(&path).map_err(|error| {
                 let path = path.display();
                 CommandError::usage(format!("`{key}`: cannot read `{path}`: {error}"))
@@ -236,6 +236,7 @@ pub(in crate::command::serve) fn files(options: &ConsortOptions, folder: &Path) 
     let authorization = options.authorization.as_ref();
     let clients = authorization.into_iter().flat_map(|it| it.clients.values());
     let clients = clients.map(|client| client.secret.as_deref());
-    let written = issuers.chain(clients).flatten().filter(|text| text.starts_with("file:"));
-    written.filter_map(|text| path_of(text, folder).ok()).collect()
+    let written = issuers.chain(clients).flatten();
+    let files = written.filter_map(|text| text.strip_prefix("file:"));
+    files.filter_map(|file| path_of(file, folder).ok()).collect()
 }
