@@ -21,8 +21,8 @@ use consort_identity::{
 use consort_server::{BasePath, BearerToken, ClientAccess, PublicUrl, TransportSettings};
 
 use roles::{RecordedEvents, ServedResources};
-use settings::role_rights;
 pub(super) use settings::{IdentityInputs, files, owner_access, path};
+use settings::{issuer_settings, role_rights};
 
 use crate::exit::CommandError;
 
