@@ -20,7 +20,7 @@ use crate::exit::{CommandError, ExitStatus};
 use crate::gateways::{RunningGateway, config_file};
 use crate::recording::CommandRecords;
 
-/// Time limit of a request to the gateway.
+/// Time limit of a request of `consort user`, `key`, `client` and `whoami` to the gateway.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Users, keys and clients of a config.

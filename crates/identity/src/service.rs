@@ -376,9 +376,11 @@ pub async fn check_issuer(settings: IssuerSettings) -> Result<IssuerReport, Stri
     let limits = consort_server::IdentityLimits::default();
     let provider = IssuerProvider::new(Arc::new(settings), limits, IdentityClock::default());
     let metadata = provider.metadata().await.map_err(|error| error.to_string())?;
-    provider.check_keys().await.map_err(|error| error.to_string())?;
+    let keys = provider.check_keys().await.map_err(|error| error.to_string())?;
     let has = |list: &[String], name: &str| list.iter().any(|known| known == name);
     Ok(IssuerReport {
+        keys,
+        scopes: provider.scope(&metadata).split(' ').map(str::to_owned).collect(),
         announces_pkce: has(&metadata.code_challenge_methods_supported, "S256"),
         announces_offline_access: has(&metadata.scopes_supported, "offline_access"),
         clock_difference: provider.clock_difference().await.ok().flatten(),

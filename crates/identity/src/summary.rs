@@ -155,6 +155,10 @@ impl fmt::Debug for SignInLink {
 /// The state of the issuer, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IssuerReport {
+    /// The number of its keys that verify ID tokens.
+    pub keys: usize,
+    /// The scopes that a sign-in requests.
+    pub scopes: Vec<String>,
     /// True if it announces PKCE with S256.
     pub announces_pkce: bool,
     /// True if it announces `offline_access`, which usually yields the refresh token that rechecks need.

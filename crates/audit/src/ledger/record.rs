@@ -356,11 +356,8 @@ impl<'a> LedgerRecord<'a> {
 
 /// Returns the id of a caller whose name may change: of a user. The ids of others are made of their kinds and names.
 fn user_id(caller: &Caller) -> Option<&str> {
-    Some(caller.id().as_str()).filter(|id| id.starts_with(USER))
+    Some(caller.id().as_str()).filter(|id| id.starts_with("user:"))
 }
-
-/// The beginning of the ids of users.
-const USER: &str = "user:";
 
 /// The values of a record without those of later versions, if it has none of those.
 pub(super) fn known<'a, 'b>(values: &'a [ValueRef<'b>; WIDTH]) -> &'a [ValueRef<'b>] {

@@ -118,7 +118,9 @@ fn absent(fields: &StructFields, name: &str, kind: &str) -> String {
         ("consort.providers.NAME", "silence") => format!("{} s", patience.idle.as_secs()),
         ("consort.providers.NAME", "tries") => patience.max_attempts.to_string(),
         ("consort", "owner_access") => "`any`; with `issuers` `owner_listen`".to_owned(),
-        ("consort", "owner_listen") => "with `issuers` or `tls`, `owner.sock` in the state folder".to_owned(),
+        ("consort", "owner_listen") => {
+            "with `issuers` or `tls`, `owner.sock` in the state folder".to_owned()
+        }
         ("consort", "authorization") => "off without `issuers`".to_owned(),
         ("consort.issuers.NAME", "username_claim") => "`email`".to_owned(),
         ("consort.issuers.NAME", "subject_claims") => "`[\"sub\"]`".to_owned(),

@@ -1,4 +1,6 @@
-//! `consort doctor`: connects to every server and reports problems of its definitions.
+//! `consort doctor`: connects to every server and reports problems of its definitions, and of users.
+
+mod identity;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +18,7 @@ use crate::command_hub::{CommandHub, not_ready, tell};
 use crate::exit::{CommandError, ExitStatus};
 use crate::output::{TableCell, TerminalText, TextStyle, TextTable, json, line, styled, width};
 use crate::user::caller;
+use identity::{IssuerDiagnosis, UserDiagnosis};
 
 /// The longest tool name that every model provider accepts.
 const LONGEST_NAME: usize = 64;
@@ -34,6 +37,9 @@ struct DefinitionCost {
 struct DoctorReport<'a> {
     servers: &'a [ManagedStatus],
     weights: &'a [DefinitionCost],
+    /// The issuer that signs users in, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issuer: Option<&'a IssuerDiagnosis>,
     problems: &'a [Problem],
 }
 
@@ -56,15 +62,21 @@ pub(super) async fn run(
     let tools: Vec<(&str, &str)> =
         routes.map(|route| (route.server.as_str(), route.name.as_str())).collect();
     problems.extend(running.toolbox_layers.unused_rules(&tools));
+    let users = UserDiagnosis::of(running.config.as_ref()).await;
+    problems.extend(users.problems);
     let weights = definition_costs(&catalog);
     if common.json {
         problems.extend(running.problems.iter().cloned());
-        json(&DoctorReport { servers: &statuses, weights: &weights, problems: &problems });
+        let issuer = users.issuer.as_ref();
+        json(&DoctorReport { servers: &statuses, weights: &weights, issuer, problems: &problems });
     } else {
         if !statuses.is_empty() {
             line(servers::table(&statuses, running.config.as_ref()).render(width()));
         }
         line(TerminalText::from("\n") + table(&weights).render(width()));
+        if let Some(issuer) = &users.issuer {
+            line(TerminalText::from("\n") + issuer.render());
+        }
         line("");
         problems.iter().for_each(tell);
         let verdict = match problems.len() + running.problems.len() {

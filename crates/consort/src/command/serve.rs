@@ -1,5 +1,6 @@
 //! `consort serve`: every server as one MCP endpoint.
 
+mod address;
 mod findings;
 mod home;
 mod http;
@@ -35,7 +36,9 @@ use crate::command_hub::{self, PreparedConfig, ShapedConfig, tell};
 use crate::exit::{CommandError, ExitStatus};
 use http::{ListenAddresses, ShutdownSignals, StartupInfo};
 use identity::ServedIdentity;
-pub(crate) use identity::offline::{OfflineIdentity, ReadableTokens, roles_of};
+pub(crate) use identity::offline::{
+    OfflineIdentity, ReadableTokens, configured_issuer, redirect_uri, roles_of,
+};
 use listeners::BoundListeners;
 pub(crate) use names::folder as name_folder;
 use records::ServeRecords;
@@ -293,7 +296,7 @@ pub(crate) async fn check_config(
     )?;
     listeners::check_certificate(&config.options, Some(&config.file))?;
     if config.options.has_authorization_server() {
-        let base_path = settings::base_path(&config.options)?;
+        let base_path = address::base_path(&config.options)?;
         identity::check(&config.options, Some(&config.file), &base_path)?;
     }
     let hub = Hub::start(consort_hub::HubSettings::default());

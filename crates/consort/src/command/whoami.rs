@@ -19,7 +19,7 @@ use crate::identity_admin::{explain_at, gateway_of, get, open_store, usable_conf
 use crate::output::{TableCell, TextStyle, TextTable, json, line, note, styled, width};
 use crate::user;
 
-/// Limit of bytes read from the file of a token.
+/// Limit of bytes that `consort whoami` reads from the file of a token.
 const TOKEN_BYTES: u64 = 16 << 10;
 
 pub(super) async fn run(

@@ -454,3 +454,155 @@ fn events_of_users_are_in_the_ledger_with_id_name_and_subject() {
     assert!(csv.out.lines().last().unwrap().ends_with(&format!(",{id}")), "{csv:?}");
     assert_eq!(home.run(&["ledger", "verify"]).code, 0);
 }
+
+/// An issuer that answers with these documents until the process ends.
+fn issuer(metadata: impl Fn(&str) -> Value + Send + 'static, date: &'static str) -> String {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let own = url.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut head = [0; 4096];
+            let read = stream.read(&mut head).unwrap_or_default();
+            let head = String::from_utf8_lossy(&head[..read]).into_owned();
+            let keys = json!({ "keys": [{ "kty": "EC", "crv": "P-256", "use": "sig", "kid": "1",
+                "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",
+                "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM" }] });
+            let body = if head.contains(" /jwks ") { keys } else { metadata(&own) }.to_string();
+            let length = body.len();
+            let date = if date.is_empty() { String::new() } else { format!("Date: {date}\r\n") };
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{date}Connection: close\r\n\
+                 Content-Length: {length}\r\n\r\n{body}"
+            );
+        }
+    });
+    url
+}
+
+fn metadata(issuer: &str) -> Value {
+    json!({
+        "issuer": issuer, "authorization_endpoint": format!("{issuer}/authorize"),
+        "token_endpoint": format!("{issuer}/token"), "jwks_uri": format!("{issuer}/jwks"),
+        "response_types_supported": ["code"], "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+        "code_challenge_methods_supported": ["S256"],
+        "scopes_supported": ["openid", "profile", "email", "offline_access"],
+    })
+}
+
+fn signs_in_at(home: &Home, issuer: &str, more: &str) {
+    let issuer = format!(
+        "[consort]\npublic_url = \"https://mcp.example\"\n[consort.issuers.acme]\nissuer = \"{issuer}\"\n\
+         client_id = \"gateway\"\n{more}"
+    );
+    home.write("consort.toml", &format!("{}{issuer}", demo("demo")));
+}
+
+/// The messages of the problems that `doctor` finds, with the exit code and the document.
+fn diagnosis(home: &Home) -> (Vec<String>, i32, Value) {
+    let ran = home.run(&["doctor", "--json"]);
+    let told: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}"));
+    let problems = told["problems"].as_array().unwrap().iter();
+    let problems = problems.map(|problem| text(&problem["message"]).to_owned());
+    let of_users = |message: &String| {
+        ["issuer", "url", "accessible", "is not set"].iter().any(|it| message.contains(it))
+    };
+    (problems.filter(of_users).collect(), ran.code, told)
+}
+
+#[test]
+fn doctor_asks_the_issuer_and_names_what_to_set_there() {
+    let home = Home::new();
+    signs_in_at(&home, &issuer(metadata, ""), "");
+    let (problems, code, told) = diagnosis(&home);
+    assert_eq!((problems.as_slice(), code), (&[][..], 0));
+    let asked = &told["issuer"];
+    assert_eq!(asked["redirect_uri"], "https://mcp.example/oauth/callback/acme");
+    assert_eq!(
+        (&asked["report"]["keys"], &asked["report"]["announces_pkce"]),
+        (&json!(1), &json!(true))
+    );
+    assert_eq!(asked["report"]["scopes"], json!(["openid", "profile", "email", "offline_access"]));
+    let plain = home.run(&["doctor"]);
+    for part in
+        ["redirect URI", "https://mcp.example/oauth/callback/acme", "S256", "public, with PKCE"]
+    {
+        assert!(plain.out.contains(part), "{part}: {plain:?}");
+    }
+    assert!(plain.out.contains("no problems"), "{plain:?}");
+}
+
+#[test]
+fn doctor_finds_what_keeps_users_from_signing_in() {
+    let home = Home::new();
+    let without = |issuer: &str| {
+        let mut document = metadata(issuer);
+        for name in ["code_challenge_methods_supported", "scopes_supported"] {
+            document.as_object_mut().unwrap().remove(name);
+        }
+        document
+    };
+    signs_in_at(&home, &issuer(without, "Sun, 06 Nov 1994 08:49:37 GMT"), "");
+    let (problems, code, _) = diagnosis(&home);
+    assert_eq!(problems[0], "issuer `acme`: PKCE with `S256` is not announced");
+    assert!(problems[1].contains("`offline_access` is not requested"), "{problems:?}");
+    assert!(problems[2].ends_with(" s behind the clock of this machine"), "{problems:?}");
+    assert_eq!((problems.len(), code), (3, 1));
+    // An issuer that is another one, or none.
+    signs_in_at(&home, &issuer(|_| metadata("https://other.example"), ""), "");
+    let (problems, code, told) = diagnosis(&home);
+    assert!(problems[0].starts_with("issuer `acme`: "), "{problems:?}");
+    assert_eq!((problems.len(), code, &told["issuer"]["report"]), (1, 1, &Value::Null));
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    signs_in_at(&home, &format!("http://{closed}"), "");
+    let plain = home.run(&["doctor"]);
+    assert!(plain.code == 1 && plain.err.contains("error: issuer `acme`: "), "{plain:?}");
+    assert!(plain.err.contains("hint: nobody can sign in: check `issuer`"), "{plain:?}");
+    signs_in_at(&home, &issuer(metadata, ""), "client_secret = \"env:NOT_SET_HERE\"\n");
+    let (problems, code, _) = diagnosis(&home);
+    let unset = "`consort.issuers.acme.client_secret`: `NOT_SET_HERE` is not set";
+    assert_eq!((problems, code), (vec![unset.to_owned()], 1));
+}
+
+#[test]
+fn doctor_finds_exposed_keys_and_urls_without_tls() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = home();
+    json_of(&home, &["key", "new", "x"]);
+    assert_eq!(diagnosis(&home).0, [""; 0]);
+    let file = home.path(".local/state/consort/identity.key");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let (problems, code, _) = diagnosis(&home);
+    assert!(
+        problems[0].ends_with("identity.key` is accessible to other users (mode 644)"),
+        "{problems:?}"
+    );
+    assert_eq!((problems.len(), code), (1, 1));
+    home.write(
+        "consort.toml",
+        &format!(
+            "{}[consort]\npublic_url = \"http://mcp.example\"\n[consort.authorization]\n",
+            demo("demo")
+        ),
+    );
+    let ran = home.run(&["doctor"]);
+    assert!(ran.code == 2 && ran.err.contains("`public_url`"), "{ran:?}");
+    assert!(ran.err.contains("expected `https`: plain `http` is for loopback"), "{ran:?}");
+    let unnamed = issuer(metadata, "");
+    home.write(
+        "consort.toml",
+        &format!(
+            "{}[consort.issuers.acme]\nissuer = \"{unnamed}\"\nclient_id = \"x\"\n",
+            demo("demo")
+        ),
+    );
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let (problems, code, told) = diagnosis(&home);
+    assert!(problems[0].starts_with("`public_url` is not set: "), "{problems:?}");
+    assert_eq!((problems.len(), code), (1, 0));
+    assert_eq!(told["issuer"]["redirect_uri"], "http://127.0.0.1:8808/oauth/callback/acme");
+}

@@ -127,7 +127,8 @@ impl IssuerProvider {
     }
 
     /// Scopes that yield a name and, if rechecks are on, a refresh token.
-    fn scope(&self, metadata: &IssuerMetadata) -> String {
+    /// Returns the scopes that a sign-in requests.
+    pub(crate) fn scope(&self, metadata: &IssuerMetadata) -> String {
         let mut scopes = vec!["openid"];
         match &self.settings.scopes {
             Some(written) => scopes.extend(written.iter().map(String::as_str)),

@@ -24,8 +24,8 @@ use consort_server::{BasePath, BearerToken, ClientAccess, PublicUrl, TransportSe
 
 use events::RecordedEvents;
 use resources::ServedResources;
-use settings::role_rights;
 pub(super) use settings::{IdentityInputs, files, owner_access, path};
+use settings::{issuer_settings, role_rights};
 
 use crate::exit::CommandError;
 

@@ -1,6 +1,5 @@
 //! Settings of the gateway, from the command line and the config.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,10 +7,11 @@ use consort_config::{ConsortOptions, ListenAddress};
 use consort_core::{Caller, CallerKind, IdentityId};
 use consort_gateway::{GatewaySettings, NamingScheme};
 use consort_server::{
-    BasePath, BearerToken, ClientAccess, ClientPermissions, HostPattern, ProxyHeaders,
-    ProxySettings, PublicUrl, TransportSettings, TrustedProxy,
+    BearerToken, ClientAccess, ClientPermissions, HostPattern, ProxyHeaders, ProxySettings,
+    PublicUrl, TransportSettings, TrustedProxy,
 };
 
+use super::address::{DEFAULT_ADDRESS, base_path, invalid_key};
 use super::http::ListenAddresses;
 use super::names;
 use super::sockets::ActivatedSockets;
@@ -53,9 +53,6 @@ pub(super) fn gateway_settings(
     Ok((settings, kept))
 }
 
-/// The default address.
-pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8808);
-
 /// Returns the addresses to listen on.
 pub(super) fn listen_addresses(
     serve: &ServeArguments,
@@ -66,7 +63,7 @@ pub(super) fn listen_addresses(
         Some(address) => Some(address.clone()),
         // Passed sockets determine the addresses.
         None if !activated.is_empty() => None,
-        None => Some(ListenAddress::Tcp(USUAL)),
+        None => Some(DEFAULT_ADDRESS),
     };
     let written = options.serve.metrics_listen.as_deref();
     let written =
@@ -90,11 +87,6 @@ pub(super) fn lame_duck(
     serve.lame_duck.or(usual).unwrap_or_default()
 }
 
-pub(super) fn base_path(options: &ConsortOptions) -> Result<BasePath, CommandError> {
-    let written = options.serve.base_path.as_deref().unwrap_or_default();
-    written.parse().map_err(|error| invalid_key("base_path", &error))
-}
-
 fn trusted_proxies(options: &ConsortOptions) -> Result<Vec<TrustedProxy>, CommandError> {
     let written = options.serve.trusted_proxies.iter();
     written
@@ -108,10 +100,6 @@ fn proxy_headers(options: &ConsortOptions) -> Result<ProxyHeaders, CommandError>
         .transpose()
         .map_err(|error| invalid_key("proxy_headers", &error))?
         .unwrap_or_default())
-}
-
-fn invalid_key(key: &str, error: &dyn std::error::Error) -> CommandError {
-    CommandError::usage(format!("`{key}` in `[consort.serve]`: {error}"))
 }
 
 /// Returns the permissions of callers and pages other than the owner and Consort's own.

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use consort_config::{ConsortOptions, ListenAddress};
+use consort_config::ConsortOptions;
 use consort_core::Caller;
-use consort_identity::{IdentityService, RoleRights};
+use consort_identity::{IdentityService, IssuerSettings, RoleRights};
 use consort_server::{BearerToken, ClientAccess};
 
-use super::super::settings::{USUAL, base_path};
+use super::super::address::{DEFAULT_ADDRESS, base_path};
 use super::super::token::{self, MissingToken};
-use super::{ServedIdentity, location, role_rights};
+use super::{ServedIdentity, issuer_settings, location, role_rights};
 use crate::exit::CommandError;
 use crate::recording::CommandRecords;
 
@@ -33,7 +33,7 @@ impl OfflineIdentity {
             return Ok(None);
         }
         let options = without_secrets(options);
-        let place = location(&options, &ListenAddress::Tcp(USUAL), &base_path(&options)?)?;
+        let place = location(&options, &DEFAULT_ADDRESS, &base_path(&options)?)?;
         let (access, sinks) = (ClientAccess::Tokens(tokens), records.sinks());
         let opened = ServedIdentity::open(&options, config, Some(place), &access, &sinks).await?;
         Ok(opened.map(|identity| Self { identity, records }))
@@ -89,6 +89,22 @@ impl ReadableTokens {
         }
         Self { tokens, failures }
     }
+}
+
+/// Returns the settings of the issuer of a config, with its secrets; none without an issuer.
+pub(crate) fn configured_issuer(
+    options: &ConsortOptions,
+    config: Option<&Path>,
+) -> Option<Result<IssuerSettings, CommandError>> {
+    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
+    let (name, issuer) = options.issuers.iter().next()?;
+    Some(issuer_settings(name, issuer, folder))
+}
+
+/// Returns the redirect URI of the gateway at an issuer.
+pub(crate) fn redirect_uri(options: &ConsortOptions, issuer: &str) -> Result<String, CommandError> {
+    let place = location(options, &DEFAULT_ADDRESS, &base_path(options)?)?;
+    Ok(place.url(&format!("/oauth/callback/{issuer}")))
 }
 
 /// Returns the roles of a caller by a config.

@@ -92,7 +92,8 @@ fn linked_callers(policy: Option<&PolicySpec>) -> BTreeMap<(String, String), Str
     linked.collect()
 }
 
-fn issuer_settings(
+/// Returns the settings of an issuer.
+pub(super) fn issuer_settings(
     name: &str,
     issuer: &IssuerConfig,
     folder: &Path,
