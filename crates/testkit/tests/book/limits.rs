@@ -179,8 +179,6 @@ const OTHERS: &[(&str, &[&str])] = &[
             "consort/src/command/serve/identity/settings.rs RECHECK",
             "audit/src/metrics/tools.rs MOST_TOOLS",
             "hub/src/settings.rs STREAM_PING",
-            "consort/src/command/serve/identity/settings.rs MAX_STALE",
-            "consort/src/command/serve/identity/settings.rs RECHECK",
         ],
     ),
     (
@@ -193,9 +191,6 @@ const OTHERS: &[(&str, &[&str])] = &[
             "consort/src/command/serve/identity.rs SWEEP",
             "consort/src/command/serve/listeners.rs CERTIFICATE_CHECK",
             "consort/src/command/serve/memory.rs QUIET",
-            "consort/src/command/serve/identity.rs RECHECK",
-            "consort/src/command/serve/identity.rs SWEEP",
-            "consort/src/command/serve/listeners.rs CERTIFICATE_CHECK",
             "admin/src/call_statistics.rs CACHE_TIME",
             "admin/src/events.rs COUNT",
             "admin/src/events.rs GATHER",
