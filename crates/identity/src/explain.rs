@@ -64,6 +64,7 @@ impl ActiveSettings {
         TokenUser::new(caller, self.settings.rights.roles(caller))
     }
 }
+
 impl IdentityState {
     async fn explain_access_token(
         &self,

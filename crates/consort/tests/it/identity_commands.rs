@@ -606,3 +606,38 @@ fn doctor_finds_exposed_keys_and_urls_without_tls() {
     assert_eq!((problems.len(), code), (1, 0));
     assert_eq!(told["issuer"]["redirect_uri"], "http://127.0.0.1:8808/oauth/callback/acme");
 }
+
+#[test]
+fn with_an_issuer_commands_go_through_the_owners_own_listener() {
+    let home = Home::new();
+    let url = issuer(metadata, "");
+    home.write(
+        "consort.toml",
+        &format!(
+            "{}[consort.issuers.acme]\nissuer = \"{url}\"\nclient_id = \"gateway\"\n",
+            demo("demo")
+        ),
+    );
+    let mut serving = Serving::start(&home, &["-c", "consort.toml"]);
+    let owner = serving.token.clone().unwrap();
+    assert_eq!(status(&mut serving, "/api/session", &owner), 401, "the public listener");
+    let added = json_of(&home, &["user", "add", "ada"]);
+    let linked = json_of(&home, &["user", "link", "ada", "00u1"]);
+    assert_eq!(linked, json!({ "user": "ada", "subject": "00u1" }));
+    json_of(&home, &["user", "add", "bob"]);
+    let (message, _, code) = failure(&home, &["user", "link", "bob", "00u1"]);
+    assert!(message.starts_with("this subject belongs to the user ") && code == 2, "{message}");
+    let key = json_of(&home, &["key", "new", "x", "--user", text(&added["user"])]);
+    assert!(status(&mut serving, "/mcp", text(&key["key"])) != 401);
+    let socket = text(&json_of(&home, &["whoami"])["gateway"]).to_owned();
+    assert!(socket.starts_with("unix:") && socket.ends_with("owner.sock"), "{socket}");
+    let explain = || {
+        let file = home.path(".local/state/consort/token");
+        let ran = home.run(&["whoami", "--token-file", file.to_str().unwrap(), "--json"]);
+        serde_json::from_str::<Value>(&ran.out).unwrap()["error"].clone()
+    };
+    let elsewhere = json!("invalid token: accepted at the owner's listener only");
+    assert_eq!(explain(), elsewhere);
+    assert_eq!(serving.end().0, 0);
+    assert_eq!(explain(), elsewhere, "without a gateway too");
+}
