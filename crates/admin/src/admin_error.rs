@@ -27,11 +27,21 @@ pub(crate) struct ErrorBody {
     /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    /// Path of the page that helps: to sign in, or of a user's own access.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+impl std::fmt::Display for AdminError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.status.as_u16(), self.body.error)?;
+        self.body.link.iter().try_for_each(|link| write!(f, ", {link}"))
+    }
 }
 
 impl AdminError {
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self { status, body: ErrorBody { error: error.into(), hint: None } }
+        Self { status, body: ErrorBody { error: error.into(), hint: None, link: None } }
     }
 
     /// A malformed request.
@@ -46,6 +56,11 @@ impl AdminError {
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.body.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn link(mut self, path: String) -> Self {
+        self.body.link = Some(path);
         self
     }
 

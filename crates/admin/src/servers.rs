@@ -6,7 +6,7 @@ mod report;
 use std::collections::{BTreeMap, BTreeSet};
 
 use consort_config::{Config, ServerConfig};
-use consort_core::{Caller, Catalog, Problem, Revision, ServerId, Severity};
+use consort_core::{Caller, Catalog, Problem, Revision, Rights, ServerId, Severity};
 use consort_hub::ManagedStatus;
 use consort_protocol::Era;
 use http::StatusCode;
@@ -24,24 +24,29 @@ use report::{LaunchReport, ServerDetail, ServerEra, ServerState, ServerTransport
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     let mut routes = vec![
-        get("/api/servers", "Lists servers with their states.", list),
+        get("/api/servers", "Lists servers with their states.", list).for_rights(Rights::Admin),
         get(
             "/api/servers/{name}",
             "Returns one server with its launch settings and standard error.",
             read,
-        ),
-        post("/api/servers/{name}/connect", "Connects a server.", connect),
+        )
+        .for_rights(Rights::Admin),
+        post("/api/servers/{name}/connect", "Connects a server.", connect)
+            .for_rights(Rights::Operator),
         post(
             "/api/servers/{name}/disconnect",
             "Disconnects a server; the next call reconnects it.",
             disconnect,
-        ),
-        post("/api/servers/{name}/restart", "Restarts a server.", restart),
+        )
+        .for_rights(Rights::Operator),
+        post("/api/servers/{name}/restart", "Restarts a server.", restart)
+            .for_rights(Rights::Operator),
         post(
             "/api/servers/{name}/disable",
             "Disables a server until it is connected or restarted.",
             disable,
-        ),
+        )
+        .for_rights(Rights::Operator),
     ];
     routes.extend(change::routes());
     routes

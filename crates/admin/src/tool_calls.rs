@@ -8,7 +8,7 @@ use bytes::Bytes;
 use consort_audit::live_calls;
 use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Caller, CatalogEntry, ClientContext, DrivenStream,
-    Json, Object, Toolbox,
+    Json, Object, Rights, Toolbox,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,11 +23,14 @@ use crate::state::AdminState;
 use crate::tool_index::{ToolView, tool_id};
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
-    vec![post(
-        "/api/calls",
-        "Calls a tool and streams its events. Disconnecting cancels the call.",
-        call_tool,
-    )]
+    vec![
+        post(
+            "/api/calls",
+            "Calls a tool and streams its events. Disconnecting cancels the call.",
+            call_tool,
+        )
+        .for_rights(Rights::Admin),
+    ]
 }
 
 /// A call to make.

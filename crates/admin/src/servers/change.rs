@@ -12,7 +12,7 @@ use consort_config::{
     RewriteError, check_not_included, default_config_path, parse_pasted, rewrite_config,
     strip_pasted_path,
 };
-use consort_core::{Problem, ServerId, Severity};
+use consort_core::{Problem, Rights, ServerId, Severity};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,13 +36,13 @@ pub(super) fn routes() -> Vec<ApiRoute> {
             "/api/servers/preview",
             "Checks servers before they are added. Nothing is started.",
             preview,
-        ),
+        ).for_rights(Rights::Operator),
         post(
             "/api/servers",
             "Adds servers to the config file and connects them. A browser session must send the token again.",
             add,
-        ),
-        delete("/api/servers/{name}", "Removes a server from the config file.", remove),
+        ).for_rights(Rights::Operator),
+        delete("/api/servers/{name}", "Removes a server from the config file.", remove).for_rights(Rights::Operator),
     ]
 }
 
