@@ -76,7 +76,7 @@ export interface ServerDetail extends ServerReport {
   url?: string;
   env: string[];        // names only
   headers: string[];          // names only
-  stderr: string;             // its tail
+  stderr?: string;             // its tail
   instructions?: string;      // what the server tells models; unverified
   removable: boolean;
 }

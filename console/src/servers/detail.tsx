@@ -77,7 +77,7 @@ function Detail({ server }: { server: ServerDetail }) {
         <p class="dim">For clients that need only this server; same token and rules. <a href={to("connect")}>Connect a client</a></p>
         <Snippet label="Endpoint" text={endpoint} />
       </Section>
-      {server.transport === "stdio" && <Stderr text={server.stderr} />}
+      {server.transport === "stdio" && server.stderr !== undefined && <Stderr text={server.stderr} />}
       {server.instructions && (
         <Section title="Instructions">
           <p class="dim">Written by the server, unverified.</p>

@@ -108,7 +108,10 @@ impl AdminState {
         let mut events: CallEvents = self.active().tools.call(call);
         loop {
             match events.next().await {
-                Some(CallEvent::End(end)) => return Ok(end?.object().clone()),
+                Some(CallEvent::End(end)) => {
+                    let end = end.map_err(|error| AdminError::of_call(&error, &guard.caller))?;
+                    return Ok(end.object().clone());
+                }
                 Some(CallEvent::Question(request)) => {
                     drop(guard.add_request(RequestKind::Server, request));
                 }

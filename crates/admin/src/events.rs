@@ -182,9 +182,12 @@ impl EventSubscriber {
         let catalog = Arc::clone(&inner.hub.watch().borrow());
         let generation = inner.generations.of(catalog, self.state.active());
         let state = self.state.clone();
-        let servers =
-            run_blocking(move || encode_event(&LiveEvent::Servers(servers::report_all(&state))))
-                .await;
+        let viewer = self.context.caller.clone();
+        let servers = run_blocking(move || {
+            let reports = viewer.map(|viewer| servers::report_all(&state, &viewer));
+            encode_event(&LiveEvent::Servers(reports.unwrap_or_default()))
+        })
+        .await;
         let now = [
             self.state
                 .session(&self.context)

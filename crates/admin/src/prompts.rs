@@ -164,7 +164,7 @@ impl AdminState {
                     CallError::Unknown { .. } => {
                         AdminError::unresolved(&catalog.unknown(PrimitiveKind::Prompts, name))
                     }
-                    error => error.into(),
+                    error => AdminError::of_call(&error, caller),
                 })?
             }
         };

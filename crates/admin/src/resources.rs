@@ -142,6 +142,7 @@ async fn watch(
     if silent {
         return Err(untold("it does not declare them"));
     }
+    let viewer = caller.clone();
     let mut events = active.tools.subscribe(Subscription {
         caller,
         server: server.clone(),
@@ -154,7 +155,7 @@ async fn watch(
         Some(SubscriptionEvent::End(CallError::Execution { message, .. })) => {
             return Err(untold(&message));
         }
-        Some(SubscriptionEvent::End(error)) => return Err(error.into()),
+        Some(SubscriptionEvent::End(error)) => return Err(AdminError::of_call(&error, &viewer)),
         // The first says that the server agreed.
         Some(_) => {}
         None => return Err(untold("it ended the subscription")),

@@ -257,7 +257,8 @@ impl AdminState {
         if matches!(index.find(name), Err(UnresolvedName::Unknown { .. })) {
             let kind = PrimitiveKind::Tools;
             let missing = MissingName::new(&index.catalog, caller.clone(), kind, name);
-            if self.active().tools.find_missing(missing).await? {
+            let found = self.active().tools.find_missing(missing).await;
+            if found.map_err(|error| AdminError::of_call(&error, &caller))? {
                 return self.tool_index(caller).await;
             }
         }
