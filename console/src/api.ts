@@ -5,14 +5,14 @@ import type { ErrorBody } from "./types";
 
 /** What the gateway would not do, and what to do about it. Status 0: it could not be reached. */
 export class ApiError extends Error {
-  constructor(readonly status: number, readonly error: string, readonly hint?: string) {
+  constructor(readonly status: number, readonly error: string, readonly hint?: string, readonly link?: string) {
     super(error);
   }
 }
 
 /** Told of every 401, so that the login is shown. */
-let signedOut: () => void = () => {};
-export function onSignedOut(tell: () => void) {
+let signedOut: (error: ApiError) => void = () => {};
+export function onSignedOut(tell: (error: ApiError) => void) {
   signedOut = tell;
 }
 
@@ -23,11 +23,11 @@ async function refusal(response: Response): Promise<ApiError> {
   } catch {
     // not ours: a proxy, or an older gateway
   }
-  return new ApiError(response.status, said.error ?? `the gateway returned HTTP ${response.status}`, said.hint);
+  return new ApiError(response.status, said.error ?? `the gateway returned HTTP ${response.status}`, said.hint, said.link);
 }
 
-async function request(method: string, path: string, body?: unknown, signal?: AbortSignal, accept = "application/json") {
-  const headers: Record<string, string> = { Accept: accept, ...sessionHeader() };
+async function request(method: string, path: string, body?: unknown, signal?: AbortSignal, more: Record<string, string> = {}) {
+  const headers: Record<string, string> = { Accept: "application/json", ...sessionHeader(), ...more };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
@@ -45,8 +45,9 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
     throw new ApiError(0, "cannot connect to the gateway", "is `consort serve` still running?");
   }
   if (response.ok) return response;
-  if (response.status === 401 && isCurrent(headers) && !(method === "POST" && path === "/session")) signedOut();
-  throw await refusal(response);
+  const refused = await refusal(response);
+  if (refused.status === 401 && isCurrent(headers) && !(method === "POST" && path === "/session")) signedOut(refused);
+  throw refused;
 }
 
 async function json<T>(response: Response): Promise<T> {
@@ -58,8 +59,8 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return json<T>(await request("GET", path, undefined, signal));
 }
 
-export async function post<T = void>(path: string, body: unknown = {}, signal?: AbortSignal): Promise<T> {
-  return json<T>(await request("POST", path, body, signal));
+export async function post<T = void>(path: string, body: unknown = {}, signal?: AbortSignal, headers?: Record<string, string>): Promise<T> {
+  return json<T>(await request("POST", path, body, signal, headers));
 }
 
 export async function del(path: string): Promise<void> {
@@ -76,7 +77,7 @@ export type On = (event: string, data: any) => void;
 
 /** Reads an event stream to its end; with a body it is a POST. Aborting the signal leaves it, which cancels what it was for. */
 export async function stream(path: string, body: unknown | undefined, on: On, signal?: AbortSignal): Promise<void> {
-  const response = await request(body === undefined ? "GET" : "POST", path, body, signal, "text/event-stream");
+  const response = await request(body === undefined ? "GET" : "POST", path, body, signal, { Accept: "text/event-stream" });
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   const feed = events(on);
   for (;;) {

@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { startAlerts } from "./alerts";
 import { del } from "./api";
 import { startKeys, showKeys, KeysHelp } from "./keys";
-import { going, link, retryNow, servers, session, signedIn, startLive, pendingCount } from "./live";
+import { going, leave, link, retryNow, servers, session, signedIn, startLive, pendingCount } from "./live";
 import { PAGES, type PageName } from "./navigation";
-import { forgetSecret } from "./page-secret";
+import { isOwner } from "./rights";
 import { go, route, startRouter, to } from "./router";
 import { nextTheme, theme } from "./theme";
 import { Calls } from "./pages/calls";
@@ -25,7 +25,10 @@ import { Empty } from "./ui/empty";
 import { Icon } from "./ui/icon";
 import { RejectedChanges } from "./ui/rejected-changes";
 import { Page } from "./ui/page";
+import { Text } from "./ui/text";
 import { Toasts } from "./ui/toast";
+import type { SessionReport } from "./types";
+import { plain } from "./words";
 
 const VIEWS: Record<PageName, FunctionComponent<{ id: string }>> = {
   servers: Servers, tools: Tools, prompts: Prompts, resources: Resources, calls: Calls,
@@ -71,11 +74,15 @@ function Current() {
   const View = VIEWS[page as PageName];
   return (
     <main id="main" ref={main} tabIndex={-1}>
-      {View ? <View id={id} /> : page ? (
+      {page === "chat" && !isOwner.value ? <OwnersOnly /> : View ? <View id={id} /> : page ? (
         <Page title="Page not found"><Empty title={`There is no page “${page}”`}><a href={to("servers")}>Go to the servers</a></Empty></Page>
       ) : null}
     </main>
   );
+}
+
+function OwnersOnly() {
+  return <Page title="Chat"><Empty title="Only the owner sees conversations"><p>Sign in with the gateway's token to talk to agents here.</p></Empty></Page>;
 }
 
 /** Says that what is shown may be old; lies over the page, so that nothing moves. */
@@ -101,16 +108,15 @@ function Navigation() {
   const [open, setOpen] = useState(false);
   const here = route.value.page;
   useEffect(() => setOpen(false), [here]);
-  const leave = async () => {
+  const signOut = async () => {
     await del("/session").catch(() => {});
-    forgetSecret();
-    signedIn.value = false;
+    leave();
   };
   return (
     <nav class={open ? "nav open" : "nav"} aria-label="Pages" onKeyDown={(event) => event.key === "Escape" && setOpen(false)}>
       <a class="brand" href={to("servers")}><Mark /> Consort</a>
       <ul>
-        {PAGES.map((page) => {
+        {PAGES.filter((page) => page.name !== "chat" || isOwner.value).map((page) => {
           const mark = badge(page.name);
           return (
             <li key={page.name} class={page.first ? "first" : undefined}>
@@ -130,11 +136,22 @@ function Navigation() {
         <div class="row">
           <IconButton icon={theme.value} label={`Theme: ${theme.value}`} onClick={nextTheme} />
           <IconButton icon="keys" label="Keyboard shortcuts" onClick={() => (showKeys.value = true)} />
-          {session.value?.protected && <IconButton icon="leave" label="Sign out" onClick={leave} />}
+          {session.value?.protected && <IconButton icon="leave" label="Sign out" onClick={signOut} />}
         </div>
-        <p class="dim" title={session.value?.config}>{session.value ? `${session.value.version} · ${session.value.caller}` : "\u00a0"}</p>
+        {session.value ? <SignedInAs session={session.value} /> : <p>{"\u00a0"}</p>}
       </div>
     </nav>
+  );
+}
+
+/** The version, and whoever is signed in. */
+function SignedInAs({ session }: { session: SessionReport }) {
+  const { version, caller, label, rights, account, config } = session;
+  return (
+    <>
+      <p class="dim" title={config}>{version} · {label ? <span title={plain(caller)}><Text text={label} /></span> : <Text text={caller} />}{rights !== "owner" && ` (${rights})`}</p>
+      {account && <p><a href={account}>Your access</a></p>}
+    </>
   );
 }
 

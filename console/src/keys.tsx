@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { signedIn } from "./live";
 import { PAGES } from "./navigation";
+import { isOwner } from "./rights";
 import { go, to } from "./router";
 import { nextTheme } from "./theme";
 import { Dialog } from "./ui/dialog";
@@ -29,7 +30,7 @@ export function startKeys() {
     since = 0;
     if (chord) {
       const page = PAGES.find((page) => page.key === event.key);
-      if (page) {
+      if (page && (page.name !== "chat" || isOwner.value)) {
         event.preventDefault();
         go(to(page.name));
         return;

@@ -1,7 +1,10 @@
 // What happens now: the one /api/events stream, as signals.
 import { batch, computed, signal } from "@preact/signals";
 import { onSignedOut, ApiError, stream } from "./api";
+import { toApiError } from "./load";
 import { forgetSecret, shareSecret } from "./page-secret";
+import { go } from "./router";
+import { signInWithProof, takeProof } from "./sign-in";
 import type { CallReport, PendingRequest, ServerReport, SessionReport } from "./types";
 
 /** How many calls are kept for the live list. */
@@ -25,6 +28,10 @@ export type Link = "starting" | "open" | "lost";
 export const link = signal<Link>("starting");
 /** Undefined until the first answer. */
 export const signedIn = signal<boolean | undefined>(undefined);
+/** The page at which users sign in, if they do. */
+export const signInPage = signal<string | undefined>(undefined);
+/** Why the console is closed to whoever signed in. */
+export const refused = signal<ApiError | undefined>(undefined);
 /** How many calls go on. */
 export const going = computed(() => calls.value.reduce((sum, call) => sum + (call.outcome === undefined ? 1 : 0), 0));
 export const pendingCount = computed(() => pendingRequests.value.length);
@@ -48,12 +55,14 @@ export async function follow() {
           first = false;
           link.value = "open";
           signedIn.value = true;
+          refused.value = undefined;
           hear(name, data);
         });
       }, mine.signal);
     } catch (error) {
       if (mine.signal.aborted) return;
       if (error instanceof ApiError && error.status === 401) return;
+      if (error instanceof ApiError && error.status === 403) return refuse(error);
     }
     link.value = "lost";
     await new Promise<void>((resolve) => {
@@ -105,17 +114,62 @@ export function retryNow() {
   wake?.();
 }
 
-onSignedOut(() => {
+function forget() {
+  signedIn.value = false;
+  session.value = undefined;
+  servers.value = undefined;
+  pendingRequests.value = [];
+  calls.value = [];
+}
+
+onSignedOut(({ link }) => {
   stop?.abort();
   forgetSecret();
   batch(() => {
-    signedIn.value = false;
-    session.value = undefined;
-    servers.value = undefined;
-    pendingRequests.value = [];
-    calls.value = [];
+    signInPage.value = link;
+    forget();
   });
 });
+
+/** Shows why the console is closed, with nothing else. */
+export function refuse(error: ApiError) {
+  batch(() => {
+    refused.value = error;
+    forget();
+  });
+}
+
+/** Ends what is shown after a sign-out. */
+export function leave() {
+  stop?.abort();
+  forgetSecret();
+  batch(() => {
+    refused.value = undefined;
+    forget();
+  });
+  // What stands on the page to sign in is the gateway's word.
+  void follow();
+}
+
+/** Begins the session that a sign-in led to, if one did. */
+async function enter() {
+  const taken = takeProof();
+  if (taken) {
+    // It is worth nothing later, and stands in no history.
+    go(taken.back ?? location.pathname + location.search, "replace");
+    try {
+      // The sign-in before it may have taken the connection with it.
+      await signInWithProof(taken.proof).catch((error) => {
+        if (toApiError(error).status !== 0) throw error;
+        return signInWithProof(taken.proof);
+      });
+    } catch (error) {
+      const problem = toApiError(error);
+      if (problem.status === 403) return refuse(problem);
+    }
+  }
+  await follow();
+}
 
 /** A page that nobody looks at lets go of its stream after so long: browsers allow six connections to a gateway. */
 const UNSEEN = 300_000;
@@ -130,5 +184,5 @@ export function startLive() {
     else retryNow();
   });
   shareSecret(() => void follow());
-  void follow();
+  void enter();
 }

@@ -2,21 +2,28 @@
 // (400 cannot be read, 401 no session, 403 not yours, 404 nothing there, 409 changed meanwhile, 422 does not fit, 502 the server failed, 503 not now, 504 the server took too long).
 // Times are ISO 8601 UTC texts. A key that is `?` is absent when there is nothing to say.
 
-export interface ErrorBody { error: string; hint?: string }
+export interface ErrorBody { error: string; hint?: string; link?: string } // link: the page that helps, to sign in or of one's own access
 export interface ProblemReport { severity: "error" | "warning" | "info"; message: string; hint?: string }
 
 // ---- session -------------------------------------------------------------------------------------------------
 // POST   /api/session  {token}  -> { page_secret?: string } and a cookie (HttpOnly, SameSite=Strict); 401 if the token is wrong
+//                                  without a token: the user whom /oauth/sign-in?to=console signed in, with `X-Consort-Sign-In`;
+//                                  403 if the user is no administrator
 //                                  every other request needs the cookie and the secret, as `X-Consort-Session`
 // DELETE /api/session           -> 204, the session is over and the cookie gone
 // GET    /api/session           -> SessionReport; 401 without one
 export interface SessionReport {
-  caller: string;            // who I am
+  caller: string;            // who I am, in rules and records
+  label?: string;            // the name that a user goes by; unverified
+  rights: "owner" | "operator" | "admin";
+  account?: string;          // path of the user's own page
+  operator_sign_in?: string; // path at which an operator signs in again: the last time is too long ago to change servers
   version: string;           // of consort
   endpoint: string;          // path of the MCP endpoint, e.g. "/mcp"; the page adds its own origin
   protected: boolean;        // a token is needed
   config?: string;           // the config file in use
   can_change: boolean;       // servers can be added and removed here
+  adding_needs_token: boolean; // the token has to be entered again to add servers
   change_refusal_reason?: string;          // if not, why
   profiles: string[];        // the names of all profiles
   problems: ProblemReport[];       // of the config and the catalog
@@ -69,7 +76,7 @@ export interface ServerDetail extends ServerReport {
   url?: string;
   env: string[];        // names only
   headers: string[];          // names only
-  stderr: string;             // its tail
+  stderr?: string;             // its tail
   instructions?: string;      // what the server tells models; unverified
   removable: boolean;
 }

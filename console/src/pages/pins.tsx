@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { get, post, ApiError } from "../api";
 import { generation } from "../live";
 import { toApiError, useLoad } from "../load";
+import { isOperator } from "../rights";
 import { route, setQuery, to } from "../router";
 import type { PinDifference, PinReport as All } from "../types";
 import { Badge } from "../ui/badge";
@@ -12,6 +13,7 @@ import { Confirm } from "../ui/dialog";
 import { Diff } from "../ui/diff";
 import { Empty, Failure, Show } from "../ui/empty";
 import { Icon } from "../ui/icon";
+import { OperatorNote } from "../ui/operator-note";
 import { Page, Section } from "../ui/page";
 import { Text } from "../ui/text";
 import { count } from "../words";
@@ -62,9 +64,10 @@ function Differences({ pins, only, reload }: { pins: All; only: string; reload: 
     <>
       {only && <p class="dim">Only <code><Text text={only} /></code>. <button type="button" class="linkish" onClick={() => setQuery({ server: "" })}>{others ? `Show ${count(others, "difference")} of other servers too` : "Show all servers"}</button></p>}
       {!names.length && <Empty title={pins.unknown?.length ? "All known definitions match the lock" : "All definitions match the lock"}>Changed tools, prompts, instructions and start commands are listed here and blocked until approved.</Empty>}
-      {(names.length > 1 || !pins.locked) && names.length > 0 && <div class="row"><Button kind={pins.locked ? "plain" : "primary"} onClick={() => setAsking(names)}>Approve all {count([...groups.values()].flat().length, "difference")}</Button></div>}
+      {names.length > 0 && <OperatorNote />}
+      {isOperator.value && (names.length > 1 || !pins.locked) && names.length > 0 && <div class="row"><Button kind={pins.locked ? "plain" : "primary"} onClick={() => setAsking(names)}>Approve all {count([...groups.values()].flat().length, "difference")}</Button></div>}
       {[...groups].map(([server, differences]) => (
-        <Section key={server} title={server} actions={pins.locked && <Button kind="primary" small onClick={() => setAsking([server])}>Approve {count(differences.length, "difference")}<span class="sr"> of {server}</span></Button>}>
+        <Section key={server} title={server} actions={pins.locked && isOperator.value && <Button kind="primary" small onClick={() => setAsking([server])}>Approve {count(differences.length, "difference")}<span class="sr"> of {server}</span></Button>}>
           <Cards differences={differences} />
         </Section>
       ))}

@@ -1,5 +1,6 @@
 // Servers: what is connected and how it does; the start page, so a slim summary stands on top.
 import { going, servers, session, pendingCount } from "../live";
+import { isOperator } from "../rights";
 import { go, route, setQuery, to } from "../router";
 import { AddServer } from "../servers/add";
 import { ServerPage } from "../servers/detail";
@@ -10,6 +11,7 @@ import { Button, ButtonLink } from "../ui/button";
 import { Snippet } from "../ui/copy";
 import { Empty, Problems, Skeleton } from "../ui/empty";
 import { Hint } from "../ui/hint";
+import { OperatorNote } from "../ui/operator-note";
 import { Page } from "../ui/page";
 import { Text } from "../ui/text";
 import { count } from "../words";
@@ -20,9 +22,9 @@ export function Servers({ id }: { id: string }) {
 
 function ServerList() {
   const list = servers.value;
-  const adding = route.value.query.has("add");
+  const adding = isOperator.value && route.value.query.has("add");
   return (
-    <Page title="Servers" actions={<Button kind="primary" icon="plus" onClick={() => setQuery({ add: "form" })}>Add servers</Button>}>
+    <Page title="Servers" actions={isOperator.value ? <Button kind="primary" icon="plus" onClick={() => setQuery({ add: "form" })}>Add servers</Button> : <OperatorNote />}>
       <Summary list={list} />
       <ConfigProblems problems={session.value?.problems ?? []} />
       {!list ? <Skeleton lines={8} /> : list.length ? (

@@ -148,14 +148,14 @@ function Commit({ text, drafts, closed, close }: { text?: string; drafts?: Serve
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | undefined>(undefined);
   const [token, setToken] = useState("");
-  const guarded = session.value?.protected === true;
+  const guarded = session.value?.adding_needs_token === true;
   useEffect(() => setError(undefined), [text]);
   const sound = !!drafts?.length && drafts.every((draft) => !draft.exists && !draft.problems.some((problem) => problem.severity === "error"));
   const programs = drafts?.filter((draft) => draft.command).length ?? 0;
   const add = async () => {
     setBusy(true);
     try {
-      const { added } = await post<{ added: string[] }>("/servers", { text, token: token.trim() });
+      const { added } = await post<{ added: string[] }>("/servers", { text, token: token.trim() || undefined });
       say(`Added ${added.join(", ")}; connecting`);
       close();
       if (added.length === 1) go(to("servers", added[0]));

@@ -4,6 +4,7 @@ import { gateway } from "../base";
 import { del, get, post, type ApiError } from "../api";
 import { toApiError, useLoad } from "../load";
 import { servers, session } from "../live";
+import { isOperator } from "../rights";
 import { go, to } from "../router";
 import { useNow } from "../ticking";
 import type { ServerDetail } from "../types";
@@ -13,6 +14,7 @@ import { Copy, Snippet } from "../ui/copy";
 import { Confirm } from "../ui/dialog";
 import { Failure, Show } from "../ui/empty";
 import { Hint } from "../ui/hint";
+import { OperatorNote } from "../ui/operator-note";
 import { Page, Section } from "../ui/page";
 import { Long, Text } from "../ui/text";
 import { say } from "../ui/toast";
@@ -75,7 +77,7 @@ function Detail({ server }: { server: ServerDetail }) {
         <p class="dim">For clients that need only this server; same token and rules. <a href={to("connect")}>Connect a client</a></p>
         <Snippet label="Endpoint" text={endpoint} />
       </Section>
-      {server.transport === "stdio" && <Stderr text={server.stderr} />}
+      {server.transport === "stdio" && server.stderr !== undefined && <Stderr text={server.stderr} />}
       {server.instructions && (
         <Section title="Instructions">
           <p class="dim">Written by the server, unverified.</p>
@@ -133,6 +135,7 @@ function Actions({ server }: { server: ServerDetail }) {
   const [busy, setBusy] = useState<Act | undefined>(undefined);
   const [error, setError] = useState<ApiError | undefined>(undefined);
   const [removing, setRemoving] = useState(false);
+  if (!isOperator.value) return <OperatorNote />;
   if (server.transport === "local") return <p class="dim small">Built in: always available.</p>;
   const act = async (what: Act) => {
     setBusy(what);

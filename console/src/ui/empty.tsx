@@ -3,18 +3,28 @@ import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api";
 import type { Loaded } from "../load";
 import type { ProblemReport } from "../types";
-import { Button } from "./button";
+import { noteReturn, ownPath } from "../sign-in";
+import { Button, ButtonLink } from "./button";
 import { Hint } from "./hint";
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return <div class="empty"><p class="empty-title">{title}</p>{children && <div class="dim">{children}</div>}</div>;
 }
 
-export function Failure({ error, retry }: { error: ApiError | { error: string; hint?: string }; retry?: () => void }) {
+/** The page that helps against a refusal: the sign-in, or the user's own access. */
+function HelpLink({ link }: { link?: string }) {
+  const path = ownPath(link);
+  if (!path) return null;
+  const isSignIn = path.includes("/oauth/sign-in");
+  return <ButtonLink small href={path} onClick={isSignIn ? noteReturn : undefined}>{isSignIn ? "Sign in again" : "Your access"}</ButtonLink>;
+}
+
+export function Failure({ error, retry }: { error: ApiError | { error: string; hint?: string; link?: string }; retry?: () => void }) {
   return (
     <div class="notice bad" role="alert">
       <p><Hint text={error.error} /></p>
       {error.hint && <p class="dim"><Hint text={error.hint} /></p>}
+      <HelpLink link={error.link} />
       {retry && <Button small onClick={retry}>Retry</Button>}
     </div>
   );

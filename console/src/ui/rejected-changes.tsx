@@ -3,11 +3,13 @@ import { useState } from "preact/hooks";
 import { post, type ApiError } from "../api";
 import { session } from "../live";
 import { toApiError } from "../load";
+import { isOperator } from "../rights";
 import type { ReloadReport } from "../types";
 import { Button } from "./button";
 import { Confirm } from "./dialog";
 import { Failure } from "./empty";
 import { Hint } from "./hint";
+import { OperatorNote } from "./operator-note";
 import { say } from "./toast";
 
 const TITLES: Record<string, string> = { config: "Config change rejected", lock: "Lock change rejected", secrets: "Secret change rejected" };
@@ -32,7 +34,8 @@ export function RejectedChanges() {
       {changes.map((change) => <p key={change.part}><strong>{TITLES[change.part] ?? "Change rejected"}:</strong> <Hint text={change.reason} /></p>)}
       <p class="dim">The previous version stays in effect.</p>
       {failed && <Failure error={failed} />}
-      <div class="row">
+      <OperatorNote />
+      <div class="row" hidden={!isOperator.value}>
         <Button small onClick={() => reload(false)}>Reload</Button>
         {changes.some((change) => change.acceptable) && <Button small kind="danger" onClick={() => setAsking(true)}>Accept…</Button>}
       </div>

@@ -1,7 +1,7 @@
 //! Errors of the admin API: status, message and hint.
 
 use consort_core::escape::escape_text;
-use consort_core::{CallError, UnresolvedName};
+use consort_core::{CallError, Caller, UnresolvedName};
 use consort_server::RouteBody;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
@@ -27,11 +27,21 @@ pub(crate) struct ErrorBody {
     /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    /// Path of the page that helps: to sign in, or of a user's own access.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+impl std::fmt::Display for AdminError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.status.as_u16(), self.body.error)?;
+        self.body.link.iter().try_for_each(|link| write!(f, ", {link}"))
+    }
 }
 
 impl AdminError {
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self { status, body: ErrorBody { error: error.into(), hint: None } }
+        Self { status, body: ErrorBody { error: error.into(), hint: None, link: None } }
     }
 
     /// A malformed request.
@@ -46,6 +56,11 @@ impl AdminError {
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.body.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn link(mut self, path: String) -> Self {
+        self.body.link = Some(path);
         self
     }
 
@@ -87,9 +102,10 @@ impl AdminError {
     }
 }
 
-impl From<CallError> for AdminError {
-    fn from(error: CallError) -> Self {
-        let status = match &error {
+impl AdminError {
+    /// The error of a call. Only the owner reads what the server wrote to its standard error.
+    pub(crate) fn of_call(error: &CallError, viewer: &Caller) -> Self {
+        let status = match error {
             CallError::Unknown { .. } => StatusCode::NOT_FOUND,
             CallError::Ambiguous { .. } => StatusCode::CONFLICT,
             CallError::Arguments { .. } | CallError::Execution { code: INVALID_PARAMS, .. } => {
@@ -103,7 +119,12 @@ impl From<CallError> for AdminError {
             CallError::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         };
-        let (message, hint) = (error.message_for_operator(), error.hint());
+        let (message, hint) = (call_message(error, viewer), error.hint());
         hint.into_iter().fold(Self::new(status, message), Self::hint)
     }
+}
+
+/// Returns the message of an error of a call for a caller of the admin API.
+pub(crate) fn call_message(error: &CallError, viewer: &Caller) -> String {
+    if viewer.is_owner() { error.message_for_operator() } else { escape_text(&error.to_string()) }
 }

@@ -79,7 +79,7 @@ impl ApprovalToolbox {
 
 impl ApprovalSubject {
     fn question(&self, params: &consort_core::Object, answer: Duration) -> PendingRequest {
-        let question = PendingRequest::new(RequestKind::Approval, self.caller.label(), params);
+        let question = PendingRequest::new(RequestKind::Approval, &self.caller, params);
         let (server, tool) = (self.server.clone(), Some(self.tool.clone()));
         PendingRequest { server, tool, ..question }.expires_in(answer)
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn answer(pending: &PendingRequests, content: &Value) {
-        let id = pending.entries()[0].id.clone();
+        let id = pending.entries(&Caller::owner())[0].id.clone();
         pending.answer(&id, Ok(json!({ "action": "accept", "content": content }).into()));
     }
 
@@ -273,13 +273,13 @@ mod tests {
         let _presence = pending.register_console();
         let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
-        let asked = &pending.entries()[0];
+        let asked = &pending.entries(&Caller::owner())[0];
         let about = (&*asked.caller, asked.server.as_deref(), asked.tool.as_deref());
         assert_eq!(about, ("client:ada", Some("files"), Some("delete")));
         assert!(asked.expires.is_some() && asked.schema.is_some());
         answer(&pending, &json!({ "decision": "once", "arguments": r#"{"path":"/b"}"# }));
         assert_eq!(given(events.next().await), json!({ "path": "/b" }));
-        assert!(pending.entries().is_empty());
+        assert!(pending.entries(&Caller::owner()).is_empty());
         let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
         answer(&pending, &json!({ "decision": "deny", "reason": "not now" }));
@@ -300,9 +300,9 @@ mod tests {
         let Some(CallEvent::Approval(asked)) = waits(&mut events).await else {
             panic!("not asked")
         };
-        assert_eq!(pending.entries().len(), 1);
+        assert_eq!(pending.entries(&Caller::owner()).len(), 1);
         asked.reply.unwrap().send(Ok(yes.clone().into()));
-        assert!(pending.entries().is_empty());
+        assert!(pending.entries(&Caller::owner()).is_empty());
         assert_eq!(given(events.next().await), json!({ "path": "/a" }));
         // The reverse: a later answer of the client is ignored.
         let mut events = attended.call(call(true));
@@ -330,8 +330,8 @@ mod tests {
         let _presence = pending.register_console();
         let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
-        assert_eq!(pending.entries().len(), 1);
+        assert_eq!(pending.entries(&Caller::owner()).len(), 1);
         drop(events);
-        assert!(pending.entries().is_empty());
+        assert!(pending.entries(&Caller::owner()).is_empty());
     }
 }

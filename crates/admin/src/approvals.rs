@@ -1,6 +1,6 @@
 //! Pending requests for a person, and their answers.
 
-use consort_core::Json;
+use consort_core::{Json, Rights};
 use consort_hub::{SchemaLimits, check_value};
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -19,17 +19,19 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
             "/api/pending-requests",
             "Lists pending requests for a user: approvals, elicitations, sampling.",
             list,
-        ),
-        post("/api/pending-requests/{id}", "Answers a pending request.", answer),
+        )
+        .for_rights(Rights::Admin),
+        post("/api/pending-requests/{id}", "Answers a pending request.", answer)
+            .for_rights(Rights::Admin),
     ]
 }
 
 async fn list(
     state: AdminState,
-    _: RequestContext,
+    context: RequestContext,
     _: NoInput,
 ) -> Result<JsonResponse<Vec<PendingRequest>>, AdminError> {
-    Ok(JsonResponse(state.0.pending.entries()))
+    Ok(JsonResponse(state.0.pending.entries(&context.caller()?)))
 }
 
 /// Answer of a person.
@@ -61,7 +63,8 @@ async fn answer(
         refusal.hint("it was answered elsewhere, or its call ended")
     };
     let id = context.at.first().map(String::as_str).unwrap_or_default();
-    let request = pending.get(id).ok_or_else(gone)?;
+    let caller = context.caller()?;
+    let request = pending.get(id).filter(|request| request.is_for(&caller)).ok_or_else(gone)?;
     let mut answer = json!({ "action": input.action });
     if input.action == ElicitationAction::Accept {
         let content = Value::Object(input.content.unwrap_or_default());

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use consort_audit::ledger::{LedgerSearch, OutcomeClass, SearchResult};
 use consort_audit::live_calls::{self, LiveCallEvent};
-use consort_core::{RejectReason, ServerId};
+use consort_core::{Caller, RejectReason, Rights, ServerId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +32,11 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
             "/api/calls",
             "Lists calls, newest first: those in progress, then ended ones up to the limit.",
             list,
-        ),
-        get("/api/calls/{id}", "Returns one call with its timeline.", one),
-        get("/api/stats", "Returns call counts and durations.", stats),
+        )
+        .for_rights(Rights::Admin),
+        get("/api/calls/{id}", "Returns one call with its timeline.", one)
+            .for_rights(Rights::Admin),
+        get("/api/stats", "Returns call counts and durations.", stats).for_rights(Rights::Admin),
     ]
 }
 
@@ -124,13 +126,20 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-impl From<&live_calls::LiveCall> for CallReport {
-    fn from(call: &live_calls::LiveCall) -> Self {
+/// Returns true if a caller may read what a server said during a call: its own caller, and the owner.
+fn may_read(viewer: &Caller, call: &live_calls::LiveCall) -> bool {
+    viewer.is_owner() || viewer.id() == call.intent().caller.id()
+}
+
+impl CallReport {
+    /// Makes the report of a call for a caller of the admin API.
+    pub(crate) fn new(call: &live_calls::LiveCall, viewer: &Caller) -> Self {
+        let may_read = may_read(viewer, call);
         let (intent, standing) = (call.intent(), call.standing());
         let step = |step: live_calls::ReportedProgress| CallProgress {
             progress: step.progress,
             total: step.total,
-            message: step.message.map(Into::into),
+            message: step.message.filter(|_| may_read).map(Into::into),
         };
         Self {
             id: call_id(call.id()),
@@ -151,16 +160,20 @@ impl From<&live_calls::LiveCall> for CallReport {
     }
 }
 
-impl From<&live_calls::LiveCall> for CallDetail {
-    fn from(call: &live_calls::LiveCall) -> Self {
+impl CallDetail {
+    fn new(call: &live_calls::LiveCall, viewer: &Caller) -> Self {
+        let may_read = may_read(viewer, call);
         let live_calls::CallTimeline { moments, left_out } = call.timeline();
         let moment = |moment: live_calls::TimedCallEvent| TimelineEvent {
             at_us: micros(moment.at),
             event: event_name(moment.event),
-            detail: moment.detail.map(Into::into),
+            detail: moment
+                .detail
+                .filter(|_| may_read || !is_of_server(moment.event))
+                .map(Into::into),
         };
         Self {
-            call: call.into(),
+            call: CallReport::new(call, viewer),
             reason: call.end().and_then(|end| end.class.reason()).map(RejectReason::as_str),
             code: call.end().and_then(|end| end.class.code()),
             digest: call.digest().map(|digest| hex(digest)),
@@ -169,6 +182,11 @@ impl From<&live_calls::LiveCall> for CallDetail {
             omitted: left_out,
         }
     }
+}
+
+/// Returns true if the detail of an event is a text of the server.
+fn is_of_server(what: LiveCallEvent) -> bool {
+    matches!(what, LiveCallEvent::Progress | LiveCallEvent::Log | LiveCallEvent::Question)
 }
 
 fn event_name(what: LiveCallEvent) -> &'static str {
@@ -212,7 +230,7 @@ struct CallPage {
 
 async fn list(
     state: AdminState,
-    _: RequestContext,
+    context: RequestContext,
     filter: CallQuery,
 ) -> Result<JsonResponse<CallPage>, AdminError> {
     let limit = filter.limit.map_or(MOST[1], |limit| usize::try_from(limit).unwrap_or(MOST[0]));
@@ -232,6 +250,7 @@ async fn list(
         let refusal = AdminError::bad_request(format!("unknown outcome `{outcome}`"));
         return Err(refusal.hint(format!("expected one of {known}, or {RUNNING}")));
     }
+    let viewer = context.caller()?;
     let running_only = filter.outcome.as_deref() == Some(RUNNING);
     let mut filter = LedgerSearch {
         server: filter.server,
@@ -247,7 +266,8 @@ async fn list(
     let running = feed.running();
     let mut rows: Vec<CallReport> = Vec::new();
     if before.is_none() {
-        rows.extend(running.iter().filter(|call| call.matches(&filter)).map(CallReport::from));
+        let matching = running.iter().filter(|call| call.matches(&filter));
+        rows.extend(matching.map(|call| CallReport::new(call, &viewer)));
     }
     if running_only {
         return Ok(JsonResponse(CallPage { calls: rows, more: None }));
@@ -275,7 +295,7 @@ async fn list(
         Some(_) => page.get(most - 1).map(|last| last.id()),
         None => stopped,
     };
-    rows.extend(page.into_iter().take(most).map(CallReport::from));
+    rows.extend(page.into_iter().take(most).map(|call| CallReport::new(call, &viewer)));
     Ok(JsonResponse(CallPage { calls: rows, more: more.map(call_id) }))
 }
 
@@ -286,8 +306,9 @@ async fn one(
 ) -> Result<JsonResponse<CallDetail>, AdminError> {
     let gone = || AdminError::not_found("unknown call").hint("its record may have been dropped");
     let number = context.at.first().and_then(|text| parse_call_id(text)).ok_or_else(gone)?;
+    let viewer = context.caller()?;
     if let Some(call) = state.0.records.feed.get(number) {
-        return Ok(JsonResponse((&call).into()));
+        return Ok(JsonResponse(CallDetail::new(&call, &viewer)));
     }
     let before = number.checked_add(1);
     let filter = LedgerSearch {
@@ -298,7 +319,7 @@ async fn one(
         ..LedgerSearch::default()
     };
     let row = search_ledger(&state.0.records, filter).await?.calls.pop().ok_or_else(gone)?;
-    Ok(JsonResponse((&live_calls::LiveCall::from(row)).into()))
+    Ok(JsonResponse(CallDetail::new(&live_calls::LiveCall::from(row), &viewer)))
 }
 
 /// Time window.

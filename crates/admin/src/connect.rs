@@ -1,5 +1,6 @@
 //! Configuration snippets for clients of the gateway.
 
+use consort_core::Rights;
 use std::path::PathBuf;
 
 use consort_config::{ExportMode, FolderLayout, KnownClient, UserFolders, snippet};
@@ -23,7 +24,10 @@ const SHOWN_CLIENTS: [&str; 4] = ["codex", "claude-desktop", "cursor", "vscode"]
 const TOKEN: &str = "TOKEN";
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
-    vec![get("/api/connect", "Returns configuration snippets for clients of the gateway.", connect)]
+    vec![
+        get("/api/connect", "Returns configuration snippets for clients of the gateway.", connect)
+            .for_rights(Rights::Admin),
+    ]
 }
 
 /// Endpoint to connect to.

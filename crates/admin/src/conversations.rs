@@ -140,7 +140,7 @@ async fn detail(
     if live.is_none() {
         state.add_pending_of(&store, &id, &context.caller()?, &steps, &run).await;
     }
-    let pending = state.0.pending.entries().into_iter();
+    let pending = state.0.pending.entries(&context.caller()?).into_iter();
     let ours = |question: &PendingRequest| question.conversation.as_deref() == Some(id.as_str());
     let messages = run.messages();
     let (shown, input) = match input {

@@ -61,7 +61,7 @@ impl ElicitationGuard {
             reply.send(Err(Refused::not_offered(&method)));
             return None;
         }
-        let mut question = PendingRequest::new(kind, caller_label(&self.caller), &params);
+        let mut question = PendingRequest::new(kind, &self.caller, &params);
         if kind == RequestKind::Approval {
             let limits = self.state.active().limits.approvals;
             question = question.expires_in(limits.answer);
@@ -74,11 +74,6 @@ impl ElicitationGuard {
         self.entries.push(entry);
         Some(question)
     }
-}
-
-/// Label of a caller.
-fn caller_label(caller: &Caller) -> String {
-    caller.label()
 }
 
 impl AdminState {
@@ -113,7 +108,10 @@ impl AdminState {
         let mut events: CallEvents = self.active().tools.call(call);
         loop {
             match events.next().await {
-                Some(CallEvent::End(end)) => return Ok(end?.object().clone()),
+                Some(CallEvent::End(end)) => {
+                    let end = end.map_err(|error| AdminError::of_call(&error, &guard.caller))?;
+                    return Ok(end.object().clone());
+                }
                 Some(CallEvent::Question(request)) => {
                     drop(guard.add_request(RequestKind::Server, request));
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use consort_audit::live_calls::FeedChanges;
-use consort_core::{DrivenStream, StreamSender};
+use consort_core::{Caller, DrivenStream, Rights, StreamSender};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
@@ -25,8 +25,17 @@ const GATHER: Duration = Duration::from_millis(200);
 /// Time over which changes caused only by calls are collected.
 const COUNT: Duration = Duration::from_secs(2);
 
+/// Interval at which the rights of a signed-in user are read again.
+const RECHECK: Duration = Duration::from_secs(5);
+
+/// Time after which the stream of an API key ends. Its client asks again.
+const KEY_STREAM: Duration = Duration::from_mins(5);
+
 pub(crate) fn routes() -> Vec<ApiRoute> {
-    vec![get("/api/events", "Streams the full state, then every change.", follow)]
+    vec![
+        get("/api/events", "Streams the full state, then every change.", follow)
+            .for_rights(Rights::Admin),
+    ]
 }
 
 /// A change of state.
@@ -34,7 +43,7 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
 enum LiveEvent {
     /// Session of the console.
-    Session(SessionReport),
+    Session(Box<SessionReport>),
     /// All servers.
     Servers(Vec<ServerReport>),
     /// Tools, prompts or resources changed: read them again.
@@ -66,9 +75,10 @@ async fn follow(
     _: NoInput,
 ) -> Result<EventStream<LiveEvent>, AdminError> {
     let stream = DrivenStream::new(|emitter| async move {
-        let never =
-            EventSubscriber { state, context, emitter, last_sent: [const { Bytes::new() }; 3] };
-        match never.send_events().await {}
+        let last_sent = [const { Bytes::new() }; 3];
+        EventSubscriber { state, context, emitter, last_sent }.send_events().await;
+        // Who may still see it asks again.
+        Bytes::from_static(b": over\n\n")
     });
     Ok(EventStream::new(stream).endless())
 }
@@ -82,10 +92,9 @@ struct EventSubscriber {
     last_sent: [Bytes; 3],
 }
 
-enum NeverEnds {}
-
 impl EventSubscriber {
-    async fn send_events(mut self) -> NeverEnds {
+    /// Sends events until the caller may see them no longer.
+    async fn send_events(mut self) {
         let state = self.state.clone();
         let inner = &state.0;
         // Subscribed before the first read, so that no change is missed.
@@ -99,7 +108,9 @@ impl EventSubscriber {
         servers_changed.mark_unchanged();
         catalog.mark_unchanged();
         self.send_changes().await;
-        self.send(&LiveEvent::Pending(inner.pending.entries())).await;
+        self.send_pending().await;
+        let begun = Instant::now();
+        let mut recheck = tokio::time::interval_at(begun + RECHECK, RECHECK);
         // When all of it is looked at again.
         let mut due: Option<Instant> = None;
         loop {
@@ -113,21 +124,56 @@ impl EventSubscriber {
                     self.send_changes().await;
                 }
                 Ok(()) = pending_changed.changed() => {
-                    self.send(&LiveEvent::Pending(inner.pending.entries())).await;
+                    self.send_pending().await;
                 }
+                _ = recheck.tick() => match self.current_rights(begun).await {
+                    Some(true) => {
+                        due = Some(Instant::now());
+                        self.send_pending().await;
+                    }
+                    Some(false) => {}
+                    None => return,
+                },
                 news = watcher.next() => {
                     if self.calls(news).await {
                         due = Some(earlier(due, COUNT));
                     }
                 }
                 news = conversations.recv() => match news {
-                    Ok((id, state)) => self.send(&LiveEvent::Conversation { id, state }).await,
-                    Err(RecvError::Lagged(_)) => {}
+                    Ok((id, state)) if self.is_owner() => {
+                        self.send(&LiveEvent::Conversation { id, state }).await;
+                    }
+                    Ok(_) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => std::future::pending().await,
                 },
                 else => std::future::pending().await,
             }
         }
+    }
+
+    fn is_owner(&self) -> bool {
+        self.context.caller.as_ref().is_some_and(Caller::is_owner)
+    }
+
+    async fn send_pending(&self) {
+        let Some(caller) = &self.context.caller else { return };
+        self.send(&LiveEvent::Pending(self.state.0.pending.entries(caller))).await;
+    }
+
+    /// Reads the rights of the caller again, which may have changed since the stream began. Returns true if they did, and
+    /// `None` if the caller may see nothing any longer or has to ask again.
+    async fn current_rights(&mut self, begun: Instant) -> Option<bool> {
+        let caller = self.context.caller.as_ref()?;
+        let Some(session) = &self.context.session else {
+            // A key is checked with each request.
+            let lasts = caller.identity().lease.is_none() || begun.elapsed() < KEY_STREAM;
+            return lasts.then_some(false);
+        };
+        let now = self.context.door.current_caller(session).await?;
+        let is_changed = now != *caller;
+        let may_see = now.rights().include(Rights::Admin);
+        self.context.caller = Some(now);
+        may_see.then_some(is_changed)
     }
 
     /// Sends the parts of the state that changed since they were sent last.
@@ -136,11 +182,17 @@ impl EventSubscriber {
         let catalog = Arc::clone(&inner.hub.watch().borrow());
         let generation = inner.generations.of(catalog, self.state.active());
         let state = self.state.clone();
-        let servers =
-            run_blocking(move || encode_event(&LiveEvent::Servers(servers::report_all(&state))))
-                .await;
+        let viewer = self.context.caller.clone();
+        let servers = run_blocking(move || {
+            let reports = viewer.map(|viewer| servers::report_all(&state, &viewer));
+            encode_event(&LiveEvent::Servers(reports.unwrap_or_default()))
+        })
+        .await;
         let now = [
-            self.state.session(&self.context).ok().map(|it| encode_event(&LiveEvent::Session(it))),
+            self.state
+                .session(&self.context)
+                .ok()
+                .map(|it| encode_event(&LiveEvent::Session(Box::new(it)))),
             servers.ok(),
             Some(encode_event(&LiveEvent::Catalog { generation })),
         ];
@@ -157,7 +209,10 @@ impl EventSubscriber {
         let mut ended = false;
         for call in &news.calls {
             ended |= call.end().is_some();
-            self.send(&LiveEvent::Call(Box::new(call.into()))).await;
+            let report = self.context.caller.as_ref().map(|viewer| CallReport::new(call, viewer));
+            if let Some(report) = report {
+                self.send(&LiveEvent::Call(Box::new(report))).await;
+            }
         }
         if news.missed > 0 {
             self.send(&LiveEvent::Missed { events: news.missed }).await;

@@ -39,8 +39,9 @@ pub(crate) fn document(routes: &[ApiRoute]) -> Value {
         if !parameters.is_empty() {
             described["parameters"] = parameters.into();
         }
-        if route.open {
-            described["security"] = json!([]);
+        match route.needs {
+            Some(rights) => described["x-rights"] = rights.as_str().into(),
+            None => described["security"] = json!([]),
         }
         let method = route.method.as_str().to_ascii_lowercase();
         paths.entry(route.path).or_insert_with(|| json!({}))[method] = described;
@@ -52,7 +53,8 @@ pub(crate) fn document(routes: &[ApiRoute]) -> Value {
         "info": {
             "title": "Consort's admin API",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "The API of the web console. Every route requires the owner's token.",
+            "description": "The API of the web console. Callers need the rights in `x-rights`, or more: `admin`, `operator` \
+                or `owner`. They send the owner's token or an administrator's API key, or have a session of the console.",
         },
         "security": [{ "token": [] }],
         "paths": paths,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use consort_core::{Json, Object, RequestRefusal as Refused, RequestResponder};
+use consort_core::{Caller, IdentityId, Json, Object, RequestRefusal as Refused, RequestResponder};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,6 +27,9 @@ pub(crate) struct PendingRequest {
     pub(crate) expires: Option<String>,
     /// Caller.
     pub(crate) caller: String,
+    /// Id of the caller.
+    #[serde(skip)]
+    pub(crate) caller_id: IdentityId,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,13 +65,14 @@ pub(crate) enum RequestKind {
 
 impl PendingRequest {
     /// Builds a request from the parameters of an `elicitation/create`.
-    pub(crate) fn new(kind: RequestKind, caller: String, params: &Object) -> Self {
+    pub(crate) fn new(kind: RequestKind, caller: &Caller, params: &Object) -> Self {
         Self {
             id: String::new(),
             kind,
             since: iso_time(SystemTime::now()),
             expires: None,
-            caller,
+            caller: caller.label(),
+            caller_id: caller.id().clone(),
             server: None,
             tool: None,
             call: None,
@@ -77,6 +81,16 @@ impl PendingRequest {
             schema: params.get("requestedSchema").and_then(|schema| schema.read().ok()),
             url: params.text("url"),
         }
+    }
+
+    /// Returns true if a caller may see and answer it: administrators approve the calls of everybody, and what a server
+    /// or a conversation asks is its caller's own. The owner may everything.
+    pub(crate) fn is_for(&self, viewer: &Caller) -> bool {
+        if viewer.is_owner() {
+            return true;
+        }
+        let is_approval = self.kind == RequestKind::Approval;
+        self.conversation.is_none() && (is_approval || self.caller_id == *viewer.id())
     }
 
     /// Sets the time after which nobody waits for the answer.
@@ -143,9 +157,11 @@ impl PendingRequests {
         PendingEntry { pending: Arc::clone(self), request: question }
     }
 
-    /// All pending requests, oldest first.
-    pub(crate) fn entries(&self) -> Vec<PendingRequest> {
-        self.lock().values().map(|(question, _)| question.clone()).collect()
+    /// The pending requests that a caller may answer, oldest first.
+    pub(crate) fn entries(&self, viewer: &Caller) -> Vec<PendingRequest> {
+        let waiting = self.lock();
+        let requests = waiting.values().map(|(question, _)| question);
+        requests.filter(|request| request.is_for(viewer)).cloned().collect()
     }
 
     /// A channel that changes whenever a request is added or removed.
@@ -208,12 +224,34 @@ mod tests {
         let pending = Arc::new(PendingRequests::default());
         let params = json!({ "message": "May I?" });
         let params = Json::from(params).to_object().unwrap();
-        let question = PendingRequest::new(RequestKind::Approval, "client:ada".to_owned(), &params);
+        let question = PendingRequest::new(RequestKind::Approval, &Caller::client("ada"), &params);
         let entry = pending.add(question, RequestResponder::new(|_| ()));
-        assert_eq!(pending.entries().len(), 1);
-        assert_eq!(pending.entries()[0].message, "May I?");
+        let entries = || pending.entries(&Caller::owner());
+        assert_eq!(entries().len(), 1);
+        assert_eq!(entries()[0].message, "May I?");
         drop(entry);
-        assert!(pending.entries().is_empty());
+        assert!(entries().is_empty());
+    }
+
+    #[test]
+    fn an_administrator_sees_approvals_of_everybody_and_other_requests_of_nobody_else() {
+        let params = Json::from(json!({ "message": "?" })).to_object().unwrap();
+        let (ada, ben) = (Caller::client("ada"), Caller::client("ben"));
+        let request = |kind, conversation: Option<&str>| PendingRequest {
+            conversation: conversation.map(str::to_owned),
+            ..PendingRequest::new(kind, &ada, &params)
+        };
+        for (kind, conversation, of_ada, of_ben) in [
+            (RequestKind::Approval, None, true, true),
+            (RequestKind::Server, None, true, false),
+            (RequestKind::Sampling, None, true, false),
+            (RequestKind::Approval, Some("c"), false, false),
+            (RequestKind::Model, Some("c"), false, false),
+        ] {
+            let request = request(kind, conversation);
+            assert!(request.is_for(&Caller::owner()));
+            assert_eq!((request.is_for(&ada), request.is_for(&ben)), (of_ada, of_ben), "{kind:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use consort_config::lock::{self, DefinitionSurvey, SurveyPlan, SurveyScope};
 use consort_core::escape::escape_line;
-use consort_core::{Caller, CatalogEntry, Json, ServerId, Toolbox as _};
+use consort_core::{Caller, CatalogEntry, Json, Rights, ServerId, Toolbox as _};
 use consort_shape::pin::{self, DiffLine, DiffMark, LockedServer, Pin, PinLock, PinnedItem};
 use consort_shape::scan::{ScanFinding, ToolShadow};
 use http::StatusCode;
@@ -22,12 +22,14 @@ use crate::state::AdminState;
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/pins", "Compares the current definitions of servers with the lock.", read),
+        get("/api/pins", "Compares the current definitions of servers with the lock.", read)
+            .for_rights(Rights::Admin),
         post(
             "/api/pins",
             "Approves the current definitions of servers, as they were shown.",
             approve,
-        ),
+        )
+        .for_rights(Rights::Operator),
     ]
 }
 

@@ -4,9 +4,13 @@ use crate::blocking::run_blocking;
 use crate::profile_costs::ProfileReport;
 use crate::route::{AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, get};
 use crate::state::AdminState;
+use consort_core::Rights;
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
-    vec![get("/api/profiles", "Lists profiles with their tools and token costs.", list)]
+    vec![
+        get("/api/profiles", "Lists profiles with their tools and token costs.", list)
+            .for_rights(Rights::Admin),
+    ]
 }
 
 async fn list(

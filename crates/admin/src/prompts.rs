@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use consort_core::{
-    Call, CallError, Caller, CatalogEntry, CatalogRoute as Way, Json, Object, PrimitiveKind, Target,
+    Call, CallError, Caller, CatalogEntry, CatalogRoute as Way, Json, Object, PrimitiveKind,
+    Rights, Target,
 };
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -17,13 +18,14 @@ use crate::state::AdminState;
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/prompts", "Lists prompts.", list),
-        post("/api/prompts/{id}", "Renders a prompt.", render),
+        get("/api/prompts", "Lists prompts.", list).for_rights(Rights::Admin),
+        post("/api/prompts/{id}", "Renders a prompt.", render).for_rights(Rights::Admin),
         post(
             "/api/complete",
             "Completes an argument of a prompt or a resource template.",
             complete,
-        ),
+        )
+        .for_rights(Rights::Admin),
     ]
 }
 
@@ -162,7 +164,7 @@ impl AdminState {
                     CallError::Unknown { .. } => {
                         AdminError::unresolved(&catalog.unknown(PrimitiveKind::Prompts, name))
                     }
-                    error => error.into(),
+                    error => AdminError::of_call(&error, caller),
                 })?
             }
         };

@@ -1,5 +1,6 @@
 //! Reload of the config: rejected changes, and their acceptance.
 
+use consort_core::Rights;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,8 +11,10 @@ use crate::state::AdminState;
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/reload", "Returns rejected changes and unusable servers, with reasons.", read),
-        post("/api/reload", "Reloads the config, the lock and secrets.", reload),
+        get("/api/reload", "Returns rejected changes and unusable servers, with reasons.", read)
+            .for_rights(Rights::Admin),
+        post("/api/reload", "Reloads the config, the lock and secrets.", reload)
+            .for_rights(Rights::Operator),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! Resources, resource templates, and updates of resources.
 
 use consort_core::{
-    Call, CallError, CatalogEntry, DrivenStream, PrimitiveKind, Subscription, SubscriptionEvent,
+    Call, CallError, CatalogEntry, DrivenStream, PrimitiveKind, Rights, Subscription,
+    SubscriptionEvent,
 };
 use consort_protocol::Era;
 use schemars::JsonSchema;
@@ -19,9 +20,11 @@ const UPDATED: &str = "notifications/resources/updated";
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/resources", "Lists resources and resource templates.", list),
-        post("/api/resources/read", "Reads a resource.", read),
-        get("/api/resources/watch", "Streams updates of a resource.", watch),
+        get("/api/resources", "Lists resources and resource templates.", list)
+            .for_rights(Rights::Admin),
+        post("/api/resources/read", "Reads a resource.", read).for_rights(Rights::Admin),
+        get("/api/resources/watch", "Streams updates of a resource.", watch)
+            .for_rights(Rights::Admin),
     ]
 }
 
@@ -139,6 +142,7 @@ async fn watch(
     if silent {
         return Err(untold("it does not declare them"));
     }
+    let viewer = caller.clone();
     let mut events = active.tools.subscribe(Subscription {
         caller,
         server: server.clone(),
@@ -151,7 +155,7 @@ async fn watch(
         Some(SubscriptionEvent::End(CallError::Execution { message, .. })) => {
             return Err(untold(&message));
         }
-        Some(SubscriptionEvent::End(error)) => return Err(error.into()),
+        Some(SubscriptionEvent::End(error)) => return Err(AdminError::of_call(&error, &viewer)),
         // The first says that the server agreed.
         Some(_) => {}
         None => return Err(untold("it ended the subscription")),

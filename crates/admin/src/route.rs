@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_core::{BoxFuture, Caller};
+use consort_core::{BoxFuture, Caller, Rights};
 use consort_server::{BrowserSession, BrowserSignIn, RouteBody};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -27,8 +27,8 @@ pub(crate) struct ApiRoute {
     pub(crate) path: &'static str,
     /// One-sentence description.
     pub(crate) about: &'static str,
-    /// True if no authentication is needed.
-    pub(crate) open: bool,
+    /// The least rights of its callers; `None` if no authentication is needed.
+    pub(crate) needs: Option<Rights>,
     /// Schema of the input: from the query of a `GET`, else from the body.
     pub(crate) takes: fn(&mut SchemaGenerator) -> Option<Schema>,
     /// Status and description of the response, for `OpenAPI`.
@@ -67,9 +67,10 @@ impl RequestContext {
         Ok(self.caller()?.with_capabilities(console_capabilities()))
     }
 
-    /// Requires the owner's token in a request of a browser session. Other requests carry it already.
+    /// Requires the owner's token in a request of the owner's browser session. Other requests carry it already, and an
+    /// operator has just signed in.
     pub(crate) async fn require_token(&self, token: Option<&str>) -> Result<(), AdminError> {
-        if self.session.is_none() {
+        if self.session.is_none() || !self.caller()?.is_owner() {
             return Ok(());
         }
         let caller = match token {
@@ -145,14 +146,36 @@ where
             run(state, context, input).await.map(RouteResponse::into_response)
         })
     });
-    ApiRoute { method, path, about, open: false, takes: I::schema, says: O::describe, run }
+    // A route that states no rights is the owner's.
+    let needs = Some(Rights::Owner);
+    ApiRoute { method, path, about, needs, takes: I::schema, says: O::describe, run }
 }
 
 impl ApiRoute {
     /// Opens the route to unauthenticated requests.
     pub(crate) fn open(mut self) -> Self {
-        self.open = true;
+        self.needs = None;
         self
+    }
+
+    /// Opens the route to callers with these rights. Without it, the route is the owner's.
+    pub(crate) fn for_rights(mut self, needed: Rights) -> Self {
+        self.needs = Some(needed);
+        self
+    }
+
+    /// Refuses a caller with fewer rights than the route needs.
+    pub(crate) fn authorize(
+        &self,
+        caller: Option<&Caller>,
+        door: &BrowserSignIn,
+    ) -> Result<(), AdminError> {
+        let Some(needed) = self.needs else { return Ok(()) };
+        let Some(caller) = caller else { return Err(unauthenticated(door)) };
+        if caller.rights().include(needed) {
+            return Ok(());
+        }
+        Err(missing_rights(needed, caller, door))
     }
 
     /// Returns the path parameters if the path matches.
@@ -263,14 +286,34 @@ pub(crate) fn parse_number<'de, D: serde::Deserializer<'de>>(
     text.map(read).transpose()
 }
 
-/// Authorizes the owner only: a caller that may add a server may run any program.
-pub(crate) fn authorize_owner(caller: Option<&Caller>) -> Result<(), AdminError> {
-    match caller {
-        Some(caller) if caller.is_owner() => Ok(()),
-        Some(_) => {
-            let refusal = AdminError::new(StatusCode::FORBIDDEN, "only the owner may do this");
-            Err(refusal.hint("use the owner's token, which `consort serve` created"))
-        }
-        None => Err(AdminError::unauthenticated()),
+/// The refusal of a request without a caller. It says whether users sign in here, and nothing else.
+pub(crate) fn unauthenticated(door: &BrowserSignIn) -> AdminError {
+    let refusal = AdminError::unauthenticated();
+    match door.user_pages() {
+        Some(pages) => refusal.link(pages.sign_in),
+        None => refusal,
+    }
+}
+
+/// The refusal of a caller with fewer rights than needed.
+pub(crate) fn missing_rights(needed: Rights, caller: &Caller, door: &BrowserSignIn) -> AdminError {
+    let refused = |error: String| AdminError::new(StatusCode::FORBIDDEN, error);
+    let pages = door.user_pages();
+    let is_stale = door.rights_after_sign_in(caller).is_some_and(|rights| rights.include(needed));
+    if let Some(pages) = pages.as_ref().filter(|_| is_stale) {
+        let error = "this needs a sign-in of the last 10 minutes".to_owned();
+        return refused(error)
+            .hint(format!("sign in again at {}", pages.fresh_sign_in))
+            .link(pages.fresh_sign_in.clone());
+    }
+    let refusal = match needed {
+        Rights::Owner => refused("only the owner may do this".to_owned())
+            .hint("use the owner's token, which `consort serve` created"),
+        _ => refused(format!("this needs the role `{}`", needed.as_str()))
+            .hint("the roles of users are in `[consort.roles]` of the config"),
+    };
+    match pages {
+        Some(pages) => refusal.link(pages.account),
+        None => refusal,
     }
 }

@@ -3,14 +3,12 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use consort_core::BoxFuture;
+use consort_core::{BoxFuture, Rights};
 use consort_server::{HttpRequestContext, HttpRoutes, RouteAccess, RouteBody};
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 
-use crate::route::{
-    AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, RouteResult, authorize_owner, get,
-};
+use crate::route::{AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, RouteResult, get};
 use crate::state::AdminState;
 use crate::{
     agents, approvals, assets, calls, connect, conversations, events, keys, oauth_clients, openapi,
@@ -48,7 +46,10 @@ pub(crate) fn routes() -> &'static [ApiRoute] {
 }
 
 fn openapi_routes() -> Vec<ApiRoute> {
-    vec![get("/api/openapi.json", "Returns this OpenAPI description.", describe)]
+    vec![
+        get("/api/openapi.json", "Returns this OpenAPI description.", describe)
+            .for_rights(Rights::Admin),
+    ]
 }
 
 async fn describe(
@@ -86,9 +87,7 @@ impl AdminState {
             }
             return Ok(response);
         };
-        if !route.open {
-            authorize_owner(visit.caller.as_ref())?;
-        }
+        route.authorize(visit.caller.as_ref(), &visit.sign_in)?;
         let query = head.uri.query().map(str::to_owned);
         let HttpRequestContext { caller, sign_in: door, session, .. } = visit;
         let context = RequestContext { caller, door, session, at, query, headers: head.headers };
@@ -140,18 +139,4 @@ impl HttpRoutes for AdminState {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `UPDATE_DOCS=1` writes it anew.
-    #[test]
-    fn the_description_is_of_what_there_is() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
-        let now = format!("{:#}\n", openapi::document(routes()));
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(file, &now).expect("the file can be written");
-        }
-        let written = std::fs::read_to_string(file).unwrap_or_default();
-        assert!(written == now, "docs/openapi.json is old: run the tests with UPDATE_DOCS=1");
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ mod report;
 use std::collections::{BTreeMap, BTreeSet};
 
 use consort_config::{Config, ServerConfig};
-use consort_core::{Caller, Catalog, Problem, Revision, ServerId, Severity};
+use consort_core::{Caller, Catalog, Problem, Revision, Rights, ServerId, Severity};
 use consort_hub::ManagedStatus;
 use consort_protocol::Era;
 use http::StatusCode;
@@ -24,39 +24,44 @@ use report::{LaunchReport, ServerDetail, ServerEra, ServerState, ServerTransport
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     let mut routes = vec![
-        get("/api/servers", "Lists servers with their states.", list),
+        get("/api/servers", "Lists servers with their states.", list).for_rights(Rights::Admin),
         get(
             "/api/servers/{name}",
             "Returns one server with its launch settings and standard error.",
             read,
-        ),
-        post("/api/servers/{name}/connect", "Connects a server.", connect),
+        )
+        .for_rights(Rights::Admin),
+        post("/api/servers/{name}/connect", "Connects a server.", connect)
+            .for_rights(Rights::Operator),
         post(
             "/api/servers/{name}/disconnect",
             "Disconnects a server; the next call reconnects it.",
             disconnect,
-        ),
-        post("/api/servers/{name}/restart", "Restarts a server.", restart),
+        )
+        .for_rights(Rights::Operator),
+        post("/api/servers/{name}/restart", "Restarts a server.", restart)
+            .for_rights(Rights::Operator),
         post(
             "/api/servers/{name}/disable",
             "Disables a server until it is connected or restarted.",
             disable,
-        ),
+        )
+        .for_rights(Rights::Operator),
     ];
     routes.extend(change::routes());
     routes
 }
 
-/// Every server by name, including those that cannot be started and groups of local tools. The first call counts
-/// tokens, which is slow.
-pub(crate) fn report_all(state: &AdminState) -> Vec<ServerReport> {
+/// Every server by name, including those that cannot be started and groups of local tools. Only the owner reads their
+/// standard error, which may tell of calls of others. The first call counts tokens, which is slow.
+pub(crate) fn report_all(state: &AdminState, viewer: &Caller) -> Vec<ServerReport> {
     let active = state.active();
     let catalog = active.tools.catalog(&Caller::owner());
     let mut offers = count_primitives(state, &catalog);
     let mut servers = Vec::new();
     for status in state.0.hub.statuses() {
         let offer = offers.remove(&status.server).unwrap_or_default();
-        servers.push(report_status(state, &active, status, offer));
+        servers.push(report_status(state, viewer, status, offer));
     }
     let known: BTreeSet<String> =
         servers.iter().map(|server: &ServerReport| server.name.clone()).collect();
@@ -87,6 +92,11 @@ pub(crate) fn report_all(state: &AdminState) -> Vec<ServerReport> {
     }
     servers.sort_by(|one, other| one.name.cmp(&other.name));
     servers
+}
+
+/// The names of all servers.
+pub(crate) fn server_names(state: &AdminState) -> impl Iterator<Item = String> {
+    report_all(state, &Caller::owner()).into_iter().map(|server| server.name)
 }
 
 /// Counts of the primitives of a server.
@@ -155,10 +165,13 @@ fn new_report(state: &AdminState, name: &ServerId, offer: PrimitiveCounts) -> Se
 
 fn report_status(
     state: &AdminState,
-    active: &ActiveConfig,
+    viewer: &Caller,
     status: ManagedStatus,
     offer: PrimitiveCounts,
 ) -> ServerReport {
+    let active = &*state.active();
+    let reason =
+        if viewer.is_owner() { status.reason_for_operator() } else { status.error.clone() };
     let written =
         server_config(active, &status.server).map(|server| ServerTransport::of(&server.transport));
     let found = status.protocol.map(|found| ServerTransport(found.transport.name()));
@@ -173,7 +186,7 @@ fn report_status(
             Era::Modern => ServerEra::Modern,
         }),
         revision: revision.map(Revision::as_str),
-        error: status.reason_for_operator().or_else(|| {
+        error: reason.or_else(|| {
             config_problem(active, &status.server).map(|problem| problem.message.clone())
         }),
         title: status.name,
@@ -221,10 +234,11 @@ fn server_config<'a>(active: &'a ActiveConfig, server: &ServerId) -> Option<&'a 
 
 async fn list(
     state: AdminState,
-    _: RequestContext,
+    context: RequestContext,
     _: NoInput,
 ) -> Result<JsonResponse<Vec<ServerReport>>, AdminError> {
-    run_blocking(move || JsonResponse(report_all(&state))).await
+    let viewer = context.caller()?;
+    run_blocking(move || JsonResponse(report_all(&state, &viewer))).await
 }
 
 async fn read(
@@ -245,11 +259,12 @@ async fn read(
             }
             None => LaunchReport::default(),
         };
-        let catalog = active.tools.catalog(&context.client()?);
+        let viewer = context.client()?;
+        let catalog = active.tools.catalog(&viewer);
         let about = catalog.abouts().get(&id);
         Ok(JsonResponse(ServerDetail {
             place,
-            stderr: state.0.hub.stderr(&id).for_operator().to_owned(),
+            stderr: viewer.is_owner().then(|| state.0.hub.stderr(&id).for_operator().to_owned()),
             instructions: about.and_then(|about| about.instructions.clone()),
             removable: changeable
                 && (written.is_some() || invalid_servers(&active).any(|name| *name == id)),
@@ -262,12 +277,13 @@ async fn read(
 /// The server named in a path.
 fn find_server(state: &AdminState, context: &RequestContext) -> Result<ServerReport, AdminError> {
     let name = context.at.first().map(String::as_str).unwrap_or_default();
-    let found = report_all(state).into_iter().find(|server| server.name == name);
+    let found = report_all(state, &context.caller()?);
+    let found = found.into_iter().find(|server| server.name == name);
     found.ok_or_else(|| unknown_server(state, name))
 }
 
 fn unknown_server(state: &AdminState, name: &str) -> AdminError {
-    let known: Vec<String> = report_all(state).into_iter().map(|server| server.name).collect();
+    let known: Vec<String> = server_names(state).collect();
     let shown: String = name.chars().take(64).collect();
     let refusal = AdminError::not_found(format!("unknown server `{}`", shown.escape_debug()));
     match consort_core::nearest(name, known.iter().map(String::as_str)).first() {

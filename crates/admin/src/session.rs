@@ -1,39 +1,50 @@
 //! Sessions: authentication with the token, and the initial data of the page.
 
 use consort_config::default_config_path;
-use consort_core::{Problem, Severity};
+use consort_core::{Problem, Rights, Severity};
 use consort_server::BrowserSignIn;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::reload_handle::RejectedChange;
-use crate::route::authorize_owner;
 use crate::route::{
     AdminError, ApiRoute, EmptyResponse, JsonResponse, NoInput, RequestContext, WithCookie, delete,
-    get, post,
+    get, missing_rights, post, unauthenticated,
 };
 use crate::state::AdminState;
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/session", "Returns the caller, the config and the profiles.", read),
+        get("/api/session", "Returns the caller, the config and the profiles.", read).for_rights(Rights::Admin),
         post(
             "/api/session",
-            "Signs in with the token. A cookie is set; requests with it also need `page_secret`, as \
-             `X-Consort-Session`, and, for changes, an `Origin` that is the console's own.",
+            "Signs in with the token, or, without one, as the user whom `/oauth/sign-in?to=console` signed in. \
+             A cookie is set; requests with it also need `page_secret`, as `X-Consort-Session`, and, for \
+             changes, an `Origin` that is the console's own.",
             begin,
         )
         .open(),
-        delete("/api/session", "Signs out: ends the session and its open streams.", end),
+        delete("/api/session", "Signs out: ends the session and its open streams, and the sign-in of its user.", end).for_rights(Rights::Member),
     ]
 }
 
 /// Caller, config and profiles of the console.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SessionReport {
-    /// Name of the caller.
+    /// Name of the caller, as rules and records have it.
     caller: String,
+    /// Name that the user goes by. Unverified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    /// Rights of the caller.
+    rights: SessionRights,
+    /// Page of the user's own access, if users sign in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<String>,
+    /// Page at which an operator signs in again, because the last sign-in is too old for changes of servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operator_sign_in: Option<String>,
     /// Version of Consort.
     version: &'static str,
     /// Path of the MCP endpoint.
@@ -45,6 +56,8 @@ pub(crate) struct SessionReport {
     config: Option<String>,
     /// True if servers can be added and removed here.
     can_change: bool,
+    /// True if adding servers requires the token again.
+    adding_needs_token: bool,
     /// Reason if not.
     #[serde(skip_serializing_if = "Option::is_none")]
     change_refusal_reason: Option<String>,
@@ -54,6 +67,18 @@ pub(crate) struct SessionReport {
     problems: Vec<ProblemReport>,
     /// File changes that did not take effect.
     rejected: Vec<RejectedChange>,
+}
+
+/// Rights of a caller of the admin API.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SessionRights {
+    /// Everything.
+    Owner,
+    /// Everything but conversations, and what servers told other callers.
+    Operator,
+    /// The same, apart from changes of what programs run.
+    Admin,
 }
 
 /// A problem.
@@ -117,11 +142,27 @@ impl AdminState {
     pub(crate) fn session(&self, context: &RequestContext) -> Result<SessionReport, AdminError> {
         let (active, caller) = (self.active(), context.caller()?);
         let catalog = active.tools.catalog(&caller);
-        let why_not = self.change_refusal(&context.door);
+        let (door, rights) = (&context.door, caller.rights());
+        let pages = door.user_pages().filter(|_| caller.identity().lease.is_some());
+        let (account, fresh) = pages.map(|pages| (pages.account, pages.fresh_sign_in)).unzip();
+        let is_operator = rights.include(Rights::Operator);
+        let is_stale = !is_operator && door.rights_after_sign_in(&caller) == Some(Rights::Operator);
+        let needs_role = || "this needs the role `operator`".to_owned();
+        let why_not = self.change_refusal(door).or_else(|| (!is_operator).then(needs_role));
         let rejected = self.0.settings.reload.not_in_force().rejected;
         let rejections: Vec<Problem> = rejected.iter().map(Problem::from).collect();
         Ok(SessionReport {
             caller: caller.name().to_owned(),
+            label: caller.user().and_then(|user| user.label.clone()),
+            rights: match rights {
+                Rights::Owner => SessionRights::Owner,
+                Rights::Operator => SessionRights::Operator,
+                // Nobody else gets this far.
+                Rights::Admin | Rights::Member => SessionRights::Admin,
+            },
+            account,
+            operator_sign_in: fresh.filter(|_| is_stale),
+            adding_needs_token: context.session.is_some() && caller.is_owner(),
             version: env!("CARGO_PKG_VERSION"),
             endpoint: "/mcp",
             protected: context.door.is_locked(),
@@ -151,8 +192,10 @@ async fn read(
 /// Token to sign in with.
 #[derive(Deserialize, JsonSchema)]
 struct SignInRequest {
-    /// Token that `consort serve` created.
-    token: String,
+    /// Token that `consort serve` created. Without it, the user is signed in whom `X-Consort-Sign-In` and the cookie of
+    /// the sign-in page prove.
+    #[serde(default)]
+    token: Option<String>,
 }
 
 /// A new browser session.
@@ -171,14 +214,29 @@ async fn begin(
     if !context.door.is_locked() {
         return Ok(WithCookie { body: NewSession { page_secret: None }, cookie: None });
     }
-    let wrong = || {
-        AdminError::new(StatusCode::UNAUTHORIZED, "invalid token")
-            .hint("`consort serve` prints where the token is stored")
+    let door = &context.door;
+    let session = match &input.token {
+        Some(token) => {
+            let wrong = || {
+                AdminError::new(StatusCode::UNAUTHORIZED, "invalid token")
+                    .hint("`consort serve` prints where the token is stored")
+            };
+            // Only the owner has use for a session by a token; tokens of others begin none.
+            let caller = door.caller_of(token).await.ok_or_else(wrong)?;
+            if !caller.is_owner() {
+                return Err(missing_rights(Rights::Owner, &caller, door));
+            }
+            door.sign_in(caller, token, &context.headers)
+        }
+        None => {
+            let signed_in = door.signed_in_user(&context.headers).await;
+            let (caller, credential) = signed_in.ok_or_else(|| unauthenticated(door))?;
+            if !caller.rights().include(Rights::Admin) {
+                return Err(missing_rights(Rights::Admin, &caller, door));
+            }
+            door.sign_in_with(caller, credential, &context.headers)
+        }
     };
-    // Only the owner has use for a session; tokens of others begin none.
-    let caller = context.door.caller_of(&input.token).await.ok_or_else(wrong)?;
-    authorize_owner(Some(&caller))?;
-    let session = context.door.sign_in(caller, &input.token, &context.headers);
     let body = NewSession { page_secret: Some(session.page_secret) };
     Ok(WithCookie { body, cookie: Some(session.cookie) })
 }
@@ -188,6 +246,8 @@ async fn end(
     context: RequestContext,
     _: NoInput,
 ) -> Result<EmptyResponse, AdminError> {
-    let cookie = context.session.as_ref().map(|session| context.door.sign_out(session));
-    Ok(EmptyResponse { cookie })
+    let Some(session) = &context.session else { return Ok(EmptyResponse::default()) };
+    let cookie = context.door.sign_out(session);
+    context.door.end_sign_in(session).await;
+    Ok(EmptyResponse { cookie: Some(cookie) })
 }

@@ -8,13 +8,14 @@ use bytes::Bytes;
 use consort_audit::live_calls;
 use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Caller, CatalogEntry, ClientContext, DrivenStream,
-    Json, Object, Toolbox,
+    Json, Object, Rights, Toolbox,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::admin_error::call_message;
 use crate::calls;
 use crate::elicitation::{ElicitationGuard, console_capabilities, console_session};
 use crate::pending_requests::{PendingRequest, RequestKind};
@@ -23,11 +24,14 @@ use crate::state::AdminState;
 use crate::tool_index::{ToolView, tool_id};
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
-    vec![post(
-        "/api/calls",
-        "Calls a tool and streams its events. Disconnecting cancels the call.",
-        call_tool,
-    )]
+    vec![
+        post(
+            "/api/calls",
+            "Calls a tool and streams its events. Disconnecting cancels the call.",
+            call_tool,
+        )
+        .for_rights(Rights::Admin),
+    ]
 }
 
 /// A call to make.
@@ -129,7 +133,9 @@ async fn call_tool(
         loop {
             let event = match events.next().await {
                 Some(CallEvent::End(end)) => {
-                    return encode_event(&CallStreamEvent::End(CallEndReport::new(end, started)));
+                    return encode_event(&CallStreamEvent::End(CallEndReport::new(
+                        end, started, &caller,
+                    )));
                 }
                 Some(event) => call_event(event, &mut guard),
                 None => unreachable!("an end comes before nothing"),
@@ -217,7 +223,7 @@ fn call_event(event: CallEvent, guard: &mut ElicitationGuard) -> Option<CallStre
 }
 
 impl CallEndReport {
-    fn new(end: Result<CallOutcome, CallError>, started: Instant) -> Self {
+    fn new(end: Result<CallOutcome, CallError>, started: Instant, viewer: &Caller) -> Self {
         let took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         match end {
             Ok(outcome) => {
@@ -228,7 +234,7 @@ impl CallEndReport {
             }
             Err(error) => {
                 let fits = matches!(error, CallError::Arguments { .. });
-                let (message, hint) = (error.message_for_operator(), error.hint());
+                let (message, hint) = (call_message(&error, viewer), error.hint());
                 let compare = || "compare them with the tool's `input_schema`".to_owned();
                 let hint = hint.or_else(|| fits.then(compare));
                 let error = Some(CallFailure { message, hint });

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use consort_core::{Caller, Json, MissingName, PrimitiveKind, Toolbox as _, UnresolvedName};
+use consort_core::{
+    Caller, Json, MissingName, PrimitiveKind, Rights, Toolbox as _, UnresolvedName,
+};
 use consort_shape::{ExplainedChange, TransformExplanation, explain};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
@@ -17,12 +19,14 @@ use crate::tool_index::{CallerToolIndex, IndexInputs, ToolIndexEntry, ToolRow, T
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/tools", "Lists all tools, or those in a view; with `q`, searches them.", list),
+        get("/api/tools", "Lists all tools, or those in a view; with `q`, searches them.", list)
+            .for_rights(Rights::Admin),
         get(
             "/api/tools/{id}",
             "Returns one tool with its schemas, the rules applied to it and its policy decision.",
             show,
-        ),
+        )
+        .for_rights(Rights::Admin),
     ]
 }
 
@@ -253,7 +257,8 @@ impl AdminState {
         if matches!(index.find(name), Err(UnresolvedName::Unknown { .. })) {
             let kind = PrimitiveKind::Tools;
             let missing = MissingName::new(&index.catalog, caller.clone(), kind, name);
-            if self.active().tools.find_missing(missing).await? {
+            let found = self.active().tools.find_missing(missing).await;
+            if found.map_err(|error| AdminError::of_call(&error, &caller))? {
                 return self.tool_index(caller).await;
             }
         }

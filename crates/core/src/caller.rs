@@ -142,12 +142,40 @@ pub struct IdentityId(Arc<str>);
 pub enum Rights {
     /// Every call that the policy allows, the admin API and the metrics.
     Owner,
-    /// Every call that the policy allows, and the admin API with changes of what programs run.
+    /// Every call that the policy allows, the metrics, and the admin API with changes of what programs run.
     Operator,
-    /// Every call that the policy allows, and the admin API apart from changes of what programs run.
+    /// Every call that the policy allows, the metrics, and the admin API apart from changes of what programs run.
     Admin,
     /// Every call that the policy allows.
     Member,
+}
+
+impl Rights {
+    /// All rights, from the most to the least.
+    pub const ALL: [Self; 4] = [Self::Owner, Self::Operator, Self::Admin, Self::Member];
+
+    /// Returns true if these rights include others.
+    ///
+    /// ```
+    /// use consort_core::Rights;
+    ///
+    /// assert!(Rights::Operator.include(Rights::Admin) && Rights::Admin.include(Rights::Admin));
+    /// assert!(!Rights::Admin.include(Rights::Operator));
+    /// ```
+    pub fn include(self, needed: Self) -> bool {
+        let level = |rights| Self::ALL.iter().position(|known| *known == rights);
+        level(self) <= level(needed)
+    }
+
+    /// Returns the name: `owner`, `operator`, `admin` or `member`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+            Self::Member => "member",
+        }
+    }
 }
 
 impl IdentityId {

@@ -60,7 +60,8 @@ impl AccessScope {
             Self::Resource(resource) => resource.opens(path),
             Self::Key { resources, is_admin } => {
                 resources.iter().any(|resource| resource.opens(path))
-                    || *is_admin && (path == "/api" || path.starts_with("/api/"))
+                    || *is_admin
+                        && (matches!(path, "/api" | "/metrics") || path.starts_with("/api/"))
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use consort_core::{BoxFuture, Caller, CallerKind, Rights};
 use consort_server::{
     AuthError, Authenticator, CredentialDigest, InvalidCredential, ListenerRole,
-    PresentedCredential, RequestedEndpoint,
+    PresentedCredential, RequestedEndpoint, SIGN_IN_PROOF, UserPages,
 };
 use http::{HeaderMap, HeaderValue};
 
@@ -25,6 +25,7 @@ use crate::record::session::SessionRecord;
 use crate::record::user::UserRecord;
 use crate::resource::Resource;
 use crate::settings::{ApiKeyAccess, OwnerAccess};
+use crate::sign_in_proof::is_sign_in_proof;
 use crate::state::{ActiveSettings, IdentityState};
 use crate::store::row::RowChange;
 
@@ -298,9 +299,42 @@ impl Authenticator for IdentityAuthenticator {
         Box::pin(async move {
             let cookies = BrowserCookies::of(&self.active.settings.location);
             let digest = cookies.session_digest(headers)?;
+            let mut proofs = headers.get_all(SIGN_IN_PROOF).iter();
+            let proof = proofs.next()?.to_str().ok()?;
+            let (keys, now) = (&self.state.keys, self.state.clock.now());
+            if proofs.next().is_some() || !is_sign_in_proof(keys, &digest, proof, now) {
+                return None;
+            }
             let caller =
                 self.check_session(&hex(digest.as_bytes()), CallerKind::Person).await.ok()?;
             Some((caller, digest))
+        })
+    }
+
+    fn user_pages(&self) -> Option<UserPages> {
+        let base = &self.active.settings.location.base_path;
+        let sign_in = format!("{base}/oauth/sign-in?to=console");
+        let fresh_sign_in = format!("{sign_in}&fresh=1");
+        Some(UserPages { sign_in, fresh_sign_in, account: format!("{base}/me") })
+    }
+
+    fn rights_after_sign_in(&self, caller: &Caller) -> Option<Rights> {
+        let is_of_session = caller.identity().lease.is_some();
+        is_of_session.then(|| self.active.session_rights(caller, 0, 0))
+    }
+
+    fn end_sign_in<'a>(&'a self, credential: &'a CredentialDigest) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let digest = hex(credential.as_bytes());
+            let Ok(Some(session)) = self.state.records.get::<SessionRecord>(digest.as_str()).await
+            else {
+                return;
+            };
+            let user = session.record.user;
+            let caller = self.state.event_caller(user).await;
+            if let Err(error) = self.state.end_session(digest, caller, user).await {
+                tracing::warn!(%error, "a sign-in could not be ended");
+            }
         })
     }
 }

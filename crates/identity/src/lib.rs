@@ -27,6 +27,7 @@ mod routes;
 mod service;
 mod settings;
 mod sign_in;
+mod sign_in_proof;
 mod state;
 mod store;
 mod summary;

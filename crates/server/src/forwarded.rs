@@ -124,6 +124,11 @@ pub struct ClientEnd {
 }
 
 impl ClientEnd {
+    /// Makes one of a connected peer.
+    pub(crate) fn of_peer(peer: PeerAddress) -> Self {
+        Self { peer, reported: None, is_tls: None }
+    }
+
     /// Returns the IP address, if it is known.
     pub fn ip(&self) -> Option<IpAddr> {
         match (&self.reported, self.peer) {
@@ -179,7 +184,7 @@ pub(crate) fn unwrap<B>(
 ) -> ClientEnd {
     let mut base = settings.base_path.clone();
     let proxies = &settings.trusted_proxies;
-    let mut client = ClientEnd { peer, reported: None, is_tls: None };
+    let mut client = ClientEnd::of_peer(peer);
     if proxies.iter().any(|proxy| proxy.is(peer)) {
         let headers = request.headers_mut();
         let hops = match settings.proxy_headers {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use consort_core::Caller;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 
 use crate::auth::authenticator::{
     AuthError, Authenticator, InvalidCredential, PresentedCredential, RequestedEndpoint,
 };
 use crate::auth::browser_session::{BrowserSignIn, has_cookie};
+use crate::auth::requesting_page::{RequestingPage, is_own_origin};
 use crate::forwarded::ClientEnd;
 use crate::http_routes::{HttpRequestContext, RouteAccess};
 
@@ -160,18 +161,6 @@ pub(crate) fn check_host(
     if allowed || is_own_origin(origin, host) { Ok(()) } else { Err(RequestRejection::Origin) }
 }
 
-/// Returns true if an origin is that of the pages served under this `Host`: the same name and the same port.
-fn is_own_origin(origin: &str, host: &str) -> bool {
-    let (authority, port) = match origin.split_once("://") {
-        Some(("http", authority)) => (authority, ":80"),
-        Some(("https", authority)) => (authority, ":443"),
-        _ => return false,
-    };
-    let plain =
-        |authority: &str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
-    plain(authority) == plain(host)
-}
-
 /// Returns true if `name[:port]` is one of the server's hosts.
 fn is_ours(authority: &str, hosts: &[HostPattern]) -> bool {
     let name = match authority.rfind(':') {
@@ -253,7 +242,12 @@ pub(crate) async fn request_context(
         let caller = Some(authenticate(&*authenticator, endpoint, headers).await?);
         return Ok(HttpRequestContext { caller, sign_in: door, session: None, client });
     }
-    let page = check_page(headers)?;
+    let page = RequestingPage::of(headers);
+    // A sign-in leads back from another site, and so do links to pages. A page without a session has no secrets.
+    let is_link = access == RouteAccess::Open && is_navigation(method, headers);
+    if page == RequestingPage::Foreign && !is_link {
+        return Err(RequestRejection::Page);
+    }
     if let Some(caller) = authenticator.anonymous() {
         let caller = Some(caller);
         return Ok(HttpRequestContext { caller, sign_in: door, session: None, client });
@@ -275,31 +269,22 @@ pub(crate) async fn request_context(
     }
 }
 
-/// The page that sent a request, by the headers that only browsers set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RequestingPage {
-    /// One of Consort's own.
-    Own,
-    /// None is named: a program, or a browser that only reads.
-    Unnamed,
-}
-
-/// Refuses foreign pages: browsers attach cookies to the requests of any page.
-fn check_page(headers: &HeaderMap) -> Result<RequestingPage, RequestRejection> {
-    let fetched = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    if fetched.is_some_and(|site| site != b"same-origin" && site != b"none") {
-        return Err(RequestRejection::Page);
-    }
-    let Some(origin) = headers.get(ORIGIN) else { return Ok(RequestingPage::Unnamed) };
-    let origin = origin.to_str().map_err(|_| RequestRejection::Page)?;
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if is_own_origin(origin, host) { Ok(RequestingPage::Own) } else { Err(RequestRejection::Page) }
+/// Returns true if a person follows a link or a redirect to a page, in a window of its own.
+fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &[u8]| headers.get(name).is_some_and(|it| it.as_bytes() == value);
+    *method == Method::GET
+        && !headers.contains_key(ORIGIN)
+        && is("sec-fetch-mode", b"navigate")
+        && is("sec-fetch-dest", b"document")
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
     use crate::auth::authenticator::{BearerToken, ClientAccess, ListenerRole};
+    use crate::socket::PeerAddress;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -454,5 +439,33 @@ mod tests {
         let open = ClientAccess::Anyone.authenticator();
         let anyone = authenticate(&*open, &endpoint, &HeaderMap::new()).await;
         assert_eq!(anyone, Ok(Caller::owner()));
+    }
+
+    #[tokio::test]
+    async fn a_link_from_another_site_opens_a_page_and_nothing_else() {
+        let access = ClientAccess::Tokens(vec![BearerToken::owner("s3cret")]);
+        let door = BrowserSignIn::new(&access, &crate::limits::TransportLimits::default());
+        let endpoint = RequestedEndpoint { path: "/console/", listener: ListenerRole::Public };
+        let ask = async |access, method: &Method, pairs: &[(&'static str, &'static str)]| {
+            let headers = headers(pairs);
+            let (door, client) = (door.clone(), ClientEnd::of_peer(PeerAddress::Unix));
+            let context = request_context(door, access, &endpoint, method, &headers, client).await;
+            context.map(|context| context.caller)
+        };
+        let link = [
+            ("host", "localhost"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        assert_eq!(ask(RouteAccess::Open, &Method::GET, &link).await, Ok(None));
+        let refused = Err(RequestRejection::Page);
+        assert_eq!(ask(RouteAccess::Pass, &Method::GET, &link).await, refused);
+        assert_eq!(ask(RouteAccess::Open, &Method::POST, &link).await, refused);
+        for (at, other) in [(2, "no-cors"), (2, "cors"), (3, "iframe"), (3, "empty")] {
+            let mut changed = link;
+            changed[at].1 = other;
+            assert_eq!(ask(RouteAccess::Open, &Method::GET, &changed).await, refused, "{other}");
+        }
     }
 }

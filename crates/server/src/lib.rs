@@ -80,7 +80,7 @@ mod transport_settings;
 
 pub use auth::authenticator::{
     AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, InvalidCredential,
-    ListenerRole, PresentedCredential, RequestedEndpoint,
+    ListenerRole, PresentedCredential, RequestedEndpoint, SIGN_IN_PROOF, UserPages,
 };
 pub use auth::browser_session::{BrowserSession, BrowserSignIn, NewBrowserSession};
 pub use auth::identity_limits::IdentityLimits;

@@ -23,7 +23,7 @@ pub(crate) struct ServerState {
     pub(crate) settings: TransportSettings,
     pub(crate) handler: Arc<dyn ServerHandler>,
     pub(crate) lifecycle: Arc<ServerLifecycle>,
-    authenticator: RwLock<Arc<dyn Authenticator>>,
+    authenticator: Arc<RwLock<Arc<dyn Authenticator>>>,
     permissions: RwLock<Arc<ClientPermissions>>,
     browser_sessions: Arc<BrowserSessions>,
     pub(crate) shares: Arc<ConnectionShares>,
@@ -55,7 +55,7 @@ impl ServerState {
     ) -> Self {
         let limits = &settings.limits;
         Self {
-            authenticator: RwLock::new(settings.access.authenticator()),
+            authenticator: Arc::new(RwLock::new(settings.access.authenticator())),
             permissions: RwLock::new(Arc::new(settings.permissions.clone())),
             browser_sessions: Arc::new(BrowserSessions::new(limits)),
             shares: Arc::new(ConnectionShares::new(limits)),
@@ -103,7 +103,8 @@ impl ServerState {
     pub(crate) fn sign_in(&self) -> BrowserSignIn {
         let sessions = Arc::clone(&self.browser_sessions);
         let (is_tls, listener) = (false, ListenerRole::Public);
-        BrowserSignIn { authenticator: self.authenticator(), sessions, is_tls, listener }
+        let (authenticator, current) = (self.authenticator(), Arc::clone(&self.authenticator));
+        BrowserSignIn { authenticator, current, sessions, is_tls, listener }
     }
 
     pub(crate) fn is_ready(&self) -> bool {

@@ -232,6 +232,6 @@ fn pending_request(
         tool,
         call: Some(asked.call.clone()),
         conversation: Some(id.to_string()),
-        ..PendingRequest::new(kind, caller.label(), &params)
+        ..PendingRequest::new(kind, caller, &params)
     }
 }

@@ -12,12 +12,14 @@ use consort_config::{
     RewriteError, check_not_included, default_config_path, parse_pasted, rewrite_config,
     strip_pasted_path,
 };
-use consort_core::{Problem, ServerId, Severity};
+use consort_core::{Caller, Problem, Rights, ServerId, Severity};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LaunchReport, ServerTransport, invalid_servers, report_all, unknown_server};
+use super::{
+    LaunchReport, ServerTransport, invalid_servers, report_all, server_names, unknown_server,
+};
 use crate::active_config::ActiveConfig;
 use crate::blocking::run_blocking;
 use crate::reload_handle::ReloadTrigger;
@@ -36,13 +38,13 @@ pub(super) fn routes() -> Vec<ApiRoute> {
             "/api/servers/preview",
             "Checks servers before they are added. Nothing is started.",
             preview,
-        ),
+        ).for_rights(Rights::Operator),
         post(
             "/api/servers",
             "Adds servers to the config file and connects them. A browser session must send the token again.",
             add,
-        ),
-        delete("/api/servers/{name}", "Removes a server from the config file.", remove),
+        ).for_rights(Rights::Operator),
+        delete("/api/servers/{name}", "Removes a server from the config file.", remove).for_rights(Rights::Operator),
     ]
 }
 
@@ -179,7 +181,7 @@ fn config_path(active: &ActiveConfig) -> Result<PathBuf, AdminError> {
 /// The names already in use. The first config replaces the demo, so its name is free.
 fn names_in_use(state: &AdminState, active: &ActiveConfig) -> BTreeSet<String> {
     let demo = |name: &String| active.config.is_none() && name == "demo";
-    report_all(state).into_iter().map(|server| server.name).filter(|name| !demo(name)).collect()
+    server_names(state).filter(|name| !demo(name)).collect()
 }
 
 async fn preview(
@@ -245,7 +247,9 @@ async fn remove(
     let name = run_blocking(move || {
         let active = here.active();
         let name = context.at.first().map(String::as_str).unwrap_or_default();
-        let Some(server) = report_all(&here).into_iter().find(|server| server.name == name) else {
+        let Some(server) =
+            report_all(&here, &Caller::owner()).into_iter().find(|server| server.name == name)
+        else {
             return Err(unknown_server(&here, name));
         };
         let written = active.config.iter().flat_map(|config| &config.servers);

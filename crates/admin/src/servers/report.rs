@@ -79,8 +79,9 @@ pub(super) struct ServerDetail {
     pub(super) server: ServerReport,
     #[serde(flatten)]
     pub(super) place: LaunchReport,
-    /// End of its standard error.
-    pub(super) stderr: String,
+    /// End of its standard error; only for the owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stderr: Option<String>,
     /// Instructions for models. Unverified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) instructions: Option<String>,

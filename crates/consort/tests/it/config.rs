@@ -329,6 +329,38 @@ fn the_documented_config_is_read_without_complaint() {
 }
 
 #[test]
+fn the_configs_of_the_pages_about_users_are_read_without_complaint() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let vendors = ["entra", "okta", "google", "keycloak", "auth0"];
+    let pages = vendors.map(|vendor| (vendor, format!("identity/{vendor}.md")));
+    let mut read = 0;
+    for (name, page) in [("acme", "identity.md".to_owned())].into_iter().chain(pages) {
+        let text = std::fs::read_to_string(docs.join(&page)).unwrap();
+        if name != "acme" {
+            let redirect = format!("`PUBLIC_URL/oauth/callback/{name}`");
+            assert!(text.contains(&redirect), "{page}: {redirect}");
+            assert!(text.contains(&format!("[consort.issuers.{name}]")), "{page}");
+        }
+        for block in text.split("```toml\n").skip(1) {
+            let (config, _) = block.split_once("```").unwrap();
+            let home = Home::new();
+            home.write("consort.toml", config);
+            let mut check = home.command(&["-c", "consort.toml", "check"]);
+            for vendor in vendors {
+                check.env(format!("{}_SECRET", vendor.to_uppercase()), "s3cret");
+            }
+            let out = check.output().unwrap();
+            let (stdout, stderr) = (&out.stdout, &out.stderr);
+            assert_eq!(String::from_utf8_lossy(stderr), "", "{page}: {config}");
+            let said = String::from_utf8_lossy(stdout);
+            assert!(said.ends_with(" servers, 0 errors, 0 warnings\n"), "{page}: {said}");
+            read += 1;
+        }
+    }
+    assert_eq!(read, 7);
+}
+
+#[test]
 fn what_concerns_all_servers_is_converted_or_told_to_be_lost() {
     let home = Home::new();
     let text = r#"{"mcpServers":{"x":{"command":"x"}},"consort":{"exposure":"search","transforms":[{"tools":"x.*","prefix":"y_","arguments":{"a":{"value":1.5}}}],"policy":{"rules":[{"tools":["x.z"],"then":"deny"}]}}}"#;

@@ -13,6 +13,8 @@ pub enum SealPurpose {
     SignInCookie,
     /// CSRF tokens of the pages.
     PageToken,
+    /// Proofs that a sign-in led to the console.
+    SignInProof,
     /// Ids of dynamically registered clients.
     ClientId,
     /// Secrets of dynamically registered clients.
@@ -27,12 +29,13 @@ pub enum SealPurpose {
 
 impl SealPurpose {
     /// Every purpose.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AccessToken,
         Self::RefreshToken,
         Self::AuthorizationFlow,
         Self::SignInCookie,
         Self::PageToken,
+        Self::SignInProof,
         Self::ClientId,
         Self::ClientSecret,
         Self::IssuerToken,
@@ -48,6 +51,7 @@ impl SealPurpose {
             Self::AuthorizationFlow => "authorization-flow",
             Self::SignInCookie => "sign-in-cookie",
             Self::PageToken => "page-token",
+            Self::SignInProof => "sign-in-proof",
             Self::ClientId => "client-id",
             Self::ClientSecret => "client-secret",
             Self::IssuerToken => "issuer-token",

@@ -15,6 +15,7 @@ use crate::pages::html::{see_other, with_cookies};
 use crate::pages::sign_in::{error_page, key_page, link_page, sign_in_page};
 use crate::record::session::SessionRecord;
 use crate::sign_in::{SignInError, SignedIn};
+use crate::sign_in_proof::sign_in_proof;
 
 /// A browser session and its user.
 pub(super) struct CurrentSession {
@@ -134,7 +135,11 @@ impl IdentityRoutes {
         if let Err(error) = begun {
             return unavailable_page(request, &error.to_string());
         }
-        let url = request.active.settings.location.url(&target.path());
+        let mut url = request.active.settings.location.url(&target.path());
+        if matches!(target, SignInTarget::Console) {
+            let proof = sign_in_proof(&self.state.keys, &digest, self.state.clock.now());
+            url = format!("{url}#sign-in={proof}");
+        }
         let cookies = request.cookies.remove_sign_in().into_iter().chain([cookie]);
         with_cookies(see_other(&url), cookies)
     }

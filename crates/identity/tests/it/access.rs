@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use consort_core::{CallerKind, Rights};
 use serde_json::json;
 
 use crate::browser::{Browser, send};
@@ -303,4 +304,85 @@ async fn open_streams_are_rechecked_too() {
     world.service.recheck_open().await;
     let events = world.events.take();
     assert!(events.iter().any(|it| it.contains("by the issuer")), "{events:?}");
+}
+
+/// Signs a browser in for the console, and returns the address that this leads to.
+async fn sign_in_for_console(world: &World, browser: &mut Browser, key: Option<&str>) -> String {
+    let at = world.at("/oauth/sign-in");
+    let page = browser.open(&format!("{at}?to=console")).await;
+    let token = page.hidden("page_token");
+    let mut fields = vec![("page_token", token.as_str()), ("to", "console")];
+    let Some(key) = key else {
+        fields.push(("action", "issuer"));
+        let sent = browser.submit(&at, &fields).await;
+        let back = browser.open(&sent.location()).await.location();
+        return browser.open(&back).await.location();
+    };
+    fields.extend([("action", "key"), ("key", key)]);
+    browser.submit(&at, &fields).await.location()
+}
+
+/// The headers of a page of the gateway's own with the cookies of a browser.
+fn page_headers(browser: &Browser, proofs: &[&str]) -> http::HeaderMap {
+    let pairs = browser.cookies.iter().map(|(name, value)| format!("{name}={value}"));
+    let mut headers = http::HeaderMap::new();
+    headers.insert("cookie", pairs.collect::<Vec<_>>().join("; ").parse().unwrap());
+    for proof in proofs {
+        headers.append(consort_server::SIGN_IN_PROOF, proof.parse().unwrap());
+    }
+    headers
+}
+
+// T24.
+#[tokio::test]
+async fn a_cookie_begins_a_session_of_the_console_only_with_the_proof_of_its_sign_in() {
+    let world = World::new().await;
+    world.issuer.set("groups", json!(["admins"]));
+    let mut browser = Browser::default();
+    let entered = sign_in_for_console(&world, &mut browser, None).await;
+    let (page, proof) = entered.split_once("#sign-in=").unwrap();
+    assert_eq!(page, world.at("/console/"));
+    let authenticator = world.service.authenticator();
+    let (caller, session) =
+        authenticator.signed_in_user(&page_headers(&browser, &[proof])).await.unwrap();
+    assert_eq!((caller.rights(), caller.kind), (Rights::Admin, CallerKind::Person));
+    for proofs in [&[][..], &["1.2"], &[proof, proof]] {
+        let found = authenticator.signed_in_user(&page_headers(&browser, proofs)).await;
+        assert!(found.is_none(), "{proofs:?}");
+    }
+    let mut other = Browser::default();
+    let others = sign_in_for_console(&world, &mut other, None).await;
+    let (_, others) = others.split_once("#sign-in=").unwrap();
+    assert!(authenticator.signed_in_user(&page_headers(&browser, &[others])).await.is_none());
+    assert!(authenticator.signed_in_user(&page_headers(&other, &[proof])).await.is_none());
+    world.clock.advance(Duration::from_mins(2));
+    assert!(authenticator.signed_in_user(&page_headers(&browser, &[proof])).await.is_none());
+    // The session of the console ends with the sign-in.
+    assert!(authenticator.session_caller(&session, &caller).await.is_some());
+    authenticator.end_sign_in(&session).await;
+    assert!(authenticator.session_caller(&session, &caller).await.is_none());
+    assert!(caller.is_revoked());
+    let account = browser.open(&world.at("/me")).await;
+    assert_eq!(account.location(), world.at("/oauth/sign-in?to=me"));
+}
+
+#[tokio::test]
+async fn an_operator_of_ten_minutes_ago_is_an_administrator_and_the_owner_stays_the_owner() {
+    let world = World::new().await;
+    world.issuer.set("groups", json!(["operators"]));
+    let authenticator = world.service.authenticator();
+    let mut browser = Browser::default();
+    for (key, rights) in
+        [(None, [Rights::Operator, Rights::Admin]), (Some(OWNER), [Rights::Owner; 2])]
+    {
+        let entered = sign_in_for_console(&world, &mut browser, key).await;
+        let (_, proof) = entered.split_once("#sign-in=").unwrap();
+        let (caller, session) =
+            authenticator.signed_in_user(&page_headers(&browser, &[proof])).await.unwrap();
+        assert_eq!(caller.rights(), rights[0]);
+        world.clock.advance(Duration::from_mins(10));
+        let caller = authenticator.session_caller(&session, &caller).await.unwrap();
+        assert_eq!(caller.rights(), rights[1]);
+        assert_eq!(authenticator.rights_after_sign_in(&caller), Some(rights[0]));
+    }
 }

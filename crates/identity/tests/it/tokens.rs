@@ -314,11 +314,17 @@ async fn a_key_opens_what_it_was_made_for_until_it_expires_or_is_revoked() {
         (&review, "/mcp", 401),
         (&review, "/mcp/other", 401),
         (&admin, "/mcp", 401),
-        (&admin, "/metrics", 401),
         (&not_admin, "/api/session", 401),
+        (&not_admin, "/metrics", 401),
     ] {
         assert_eq!(world.status(path, &key.key).await, expected, "{} {path}", key.id);
     }
+    let metrics = async |key: &str| {
+        let authorization = format!("Bearer {key}");
+        let headers = [("authorization", authorization.as_str())];
+        send(&world.at("/metrics"), "GET", &headers, None).await.status
+    };
+    assert_eq!([metrics(&whole.key).await, metrics(&admin.key).await], [401, 200]);
     // The admin API is elsewhere; here only the check counts.
     assert_eq!(world.status("/api/session", &admin.key).await, 404);
     let mut wrong = whole.key.to_string();

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use consort_core::{BoxFuture, Caller};
-use http::{HeaderMap, HeaderValue};
+use consort_core::{BoxFuture, Caller, Rights};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
+
+/// The header in which a page sends the proof that a sign-in led to it.
+pub const SIGN_IN_PROOF: HeaderName = HeaderName::from_static("x-consort-sign-in");
 
 /// Authenticates the callers of a server.
 ///
@@ -57,8 +60,9 @@ pub trait Authenticator: fmt::Debug + Send + Sync {
         Box::pin(std::future::ready(caller))
     }
 
-    /// Returns the user whom a browser is signed in as by a cookie of the authenticator's own, and a digest under which a
-    /// browser session can be given. None by default.
+    /// Returns the user whom a browser has just signed in as, and a digest under which a browser session can be given. A
+    /// cookie of the authenticator's own is not enough: cookies reach every port of a host. The page proves that it is
+    /// where the sign-in led, by the header [`SIGN_IN_PROOF`]. None by default.
     fn signed_in_user<'a>(
         &'a self,
         headers: &'a HeaderMap,
@@ -66,6 +70,34 @@ pub trait Authenticator: fmt::Debug + Send + Sync {
         let _ = headers;
         Box::pin(std::future::ready(None))
     }
+
+    /// Returns the pages of users, if users sign in. None by default.
+    fn user_pages(&self) -> Option<UserPages> {
+        None
+    }
+
+    /// Returns the rights that a signed-in user has right after a sign-in. `None` if the caller is none.
+    fn rights_after_sign_in(&self, caller: &Caller) -> Option<Rights> {
+        let _ = caller;
+        None
+    }
+
+    /// Ends the sign-in of a user under which a browser session was given. By default there is none.
+    fn end_sign_in<'a>(&'a self, credential: &'a CredentialDigest) -> BoxFuture<'a, ()> {
+        let _ = credential;
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// The pages of users, as paths from the root of the origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserPages {
+    /// The page to sign in at, which leads back to the console.
+    pub sign_in: String,
+    /// The same, for a user who has to authenticate again.
+    pub fresh_sign_in: String,
+    /// The page of a user's own access.
+    pub account: String,
 }
 
 /// Authentication of a server's clients.

@@ -5,17 +5,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::Caller;
+use consort_core::{Caller, Rights};
 use http::header::{COOKIE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::authenticator::{
-    Authenticator, CredentialDigest, ListenerRole, PresentedCredential, RequestedEndpoint,
+    Authenticator, ClientAccess, CredentialDigest, ListenerRole, PresentedCredential,
+    RequestedEndpoint, UserPages,
 };
+use crate::auth::requesting_page::is_of_own_page;
 use crate::limits::TransportLimits;
 use crate::sealing;
 
@@ -161,6 +163,8 @@ impl BrowserSessions {
 #[derive(Clone, Debug)]
 pub struct BrowserSignIn {
     pub(crate) authenticator: Arc<dyn Authenticator>,
+    /// The authenticator in force, which may replace that of the request while a stream is open.
+    pub(crate) current: Arc<RwLock<Arc<dyn Authenticator>>>,
     pub(crate) sessions: Arc<BrowserSessions>,
     /// True if a trusted proxy reports that the client uses TLS.
     pub(crate) is_tls: bool,
@@ -185,6 +189,18 @@ impl fmt::Debug for NewBrowserSession {
 }
 
 impl BrowserSignIn {
+    /// Makes one for a server without clients, without sessions.
+    pub fn new(access: &ClientAccess, limits: &TransportLimits) -> Self {
+        let authenticator = access.authenticator();
+        Self {
+            current: Arc::new(RwLock::new(Arc::clone(&authenticator))),
+            authenticator,
+            sessions: Arc::new(BrowserSessions::new(limits)),
+            is_tls: false,
+            listener: ListenerRole::Public,
+        }
+    }
+
     /// Returns the role of the listener that the request came in at.
     pub fn listener(&self) -> ListenerRole {
         self.listener
@@ -205,9 +221,34 @@ impl BrowserSignIn {
         }
     }
 
-    /// Returns the user whom a browser is signed in as, and the digest under which a session can be begun.
+    /// Returns the user whom a browser has just signed in as, and the digest under which a session can be begun. `None`
+    /// unless one of the server's own pages asks.
     pub async fn signed_in_user(&self, headers: &HeaderMap) -> Option<(Caller, CredentialDigest)> {
+        if !is_of_own_page(headers) {
+            return None;
+        }
         self.authenticator.signed_in_user(headers).await
+    }
+
+    /// Returns the pages of users, if users sign in.
+    pub fn user_pages(&self) -> Option<UserPages> {
+        self.authenticator.user_pages()
+    }
+
+    /// Returns the rights that a signed-in user has right after a sign-in. `None` if the caller is none.
+    pub fn rights_after_sign_in(&self, caller: &Caller) -> Option<Rights> {
+        self.authenticator.rights_after_sign_in(caller)
+    }
+
+    /// Returns the caller of a session as of now. `None` if it is over.
+    pub async fn current_caller(&self, session: &BrowserSession) -> Option<Caller> {
+        let authenticator = Arc::clone(&self.current.read());
+        session.current_caller(&*authenticator).await
+    }
+
+    /// Ends the sign-in of the user that a session is of, if it is one of a user.
+    pub async fn end_sign_in(&self, session: &BrowserSession) {
+        self.authenticator.end_sign_in(&session.credential).await;
     }
 
     /// Begins a session of a caller that has just presented this token.
@@ -296,17 +337,10 @@ pub(crate) fn has_cookie(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::authenticator::{BearerToken, ClientAccess};
+    use crate::auth::authenticator::BearerToken;
 
     fn door(limits: &TransportLimits) -> BrowserSignIn {
-        let authenticator =
-            ClientAccess::Tokens(vec![BearerToken::owner("s3cret")]).authenticator();
-        BrowserSignIn {
-            authenticator,
-            sessions: Arc::new(BrowserSessions::new(limits)),
-            is_tls: false,
-            listener: ListenerRole::Public,
-        }
+        BrowserSignIn::new(&ClientAccess::Tokens(vec![BearerToken::owner("s3cret")]), limits)
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_core::Caller;
+use consort_core::{Caller, Rights};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
@@ -27,8 +27,7 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 /// The pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 
-const NO_METRICS: &str =
-    "only the owner and callers listed in `metrics_callers` of `[consort.serve]` may read metrics";
+const NO_METRICS: &str = "only the owner, administrators and callers listed in `metrics_callers` of `[consort.serve]` may read metrics";
 
 /// Serves health and metrics alone, under any host name, until the server ends.
 pub(crate) async fn serve_metrics(server: &Arc<ServerState>, listener: ListeningSocket) {
@@ -134,7 +133,9 @@ fn state(server: &ServerState, path: &str) -> HttpReply {
 
 /// Answers with the metrics. They name every server, also those that a policy hides from a caller.
 pub(crate) fn metrics(server: &ServerState, caller: &Caller) -> HttpReply {
-    if !caller.is_owner() && !server.permissions().metrics.contains(caller.id()) {
+    if !caller.rights().include(Rights::Admin)
+        && !server.permissions().metrics.contains(caller.id())
+    {
         return text(StatusCode::FORBIDDEN, NO_METRICS);
     }
     let mut reply = text(StatusCode::OK, "");

@@ -18,7 +18,7 @@ fn pages() -> Vec<(String, String)> {
     let mut names = vec!["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
     names.extend(["crates/bench/README.md", "fuzz/README.md"]);
     let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-    for folder in ["docs", "docs/results"] {
+    for folder in ["docs", "docs/identity", "docs/results"] {
         let Ok(entries) = std::fs::read_dir(root().join(folder)) else { continue };
         let files =
             entries.map(|entry| format!("{folder}/{}", entry.unwrap().file_name().display()));
