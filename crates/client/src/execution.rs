@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_protocol::deadline::Deadline;
 use consort_protocol::{Object, ServerRequestHandling, TaskHandling};
 
 use crate::call::timer::CallTimer;
@@ -71,7 +72,7 @@ async fn enter(
         tokio::select! {
             biased;
             place = &mut entering => return place,
-            () = tokio::time::sleep(idle / 2) => pulse.beat(),
+            () = Deadline::after(idle / 2) => pulse.beat(),
         }
     }
 }

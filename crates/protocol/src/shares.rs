@@ -163,7 +163,8 @@ impl<K: Eq, T> TurnQueue<K, T> {
     pub fn leave(&mut self, identity: &K, ticket: u64) -> Option<T> {
         let at = self.queues.iter().position(|(known, _)| known == identity)?;
         let waiting = &mut self.queues[at].1;
-        let left = waiting.iter().position(|(known, _)| *known == ticket)?;
+        // Tickets ascend.
+        let left = waiting.binary_search_by_key(&ticket, |(known, _)| *known).ok()?;
         let entry = waiting.remove(left);
         if waiting.is_empty() {
             self.queues.remove(at);

@@ -63,11 +63,14 @@ impl CallGate {
             }
             state.waiting.join(identity.cloned(), sender)
         };
-        let _waiting = QueuedCall { places: &self.places, identity, ticket };
+        let mut queued = QueuedCall { places: &self.places, identity, ticket, is_over: false };
         // A place that became free in between is not waited for.
         self.places.serve();
         match consort_protocol::late::timeout(self.patience, self.late, granted).await {
-            Ok(place) => Ok(place.expect("who waits is in the queue until it has a place")),
+            Ok(place) => {
+                queued.is_over = true;
+                Ok(place.expect("who waits is in the queue until it has a place"))
+            }
             Err(_) => Err(NotSent::Busy { limit: self.patience }),
         }
     }
@@ -107,11 +110,15 @@ struct QueuedCall<'a> {
     places: &'a Arc<GatePlaces>,
     identity: Option<&'a Arc<str>>,
     ticket: u64,
+    /// True once it has a place.
+    is_over: bool,
 }
 
 impl Drop for QueuedCall<'_> {
     fn drop(&mut self) {
-        self.places.lock().waiting.leave(&self.identity.cloned(), self.ticket);
+        if !self.is_over {
+            self.places.lock().waiting.leave(&self.identity.cloned(), self.ticket);
+        }
     }
 }
 
