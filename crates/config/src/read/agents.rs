@@ -13,6 +13,7 @@ use crate::server::network::NO_PROXY;
 use crate::syntax::names::{closest_name, list_names, shorten_name};
 use crate::syntax::table_reader::TableReader;
 use crate::syntax::tree::{SyntaxNode, SyntaxValue};
+use crate::template::secret_scheme;
 
 /// Limit of characters of an agent's name: `ask_NAME` is the name of a tool.
 const LONGEST: usize = 48;
@@ -165,6 +166,15 @@ fn headers(provider: &TableReader<'_>) -> BTreeMap<String, String> {
                 if secret::is_secret_name(&entry.key) && !is_reference(text) =>
             {
                 provider.report_wrong_type::<()>(&key, &entry.node, REFERENCE);
+            }
+            // It would reach the provider as it is written, instead of the secret.
+            SyntaxValue::Text(text)
+                if secret_scheme::parse(text).is_some()
+                    || secret_scheme::foreign(text).is_some() =>
+            {
+                let reason = "a header takes `env:NAME` and `file:PATH`; `key` takes `keyring:` and `cmd:` too";
+                let (key, reason) = (provider.path(&key), reason.to_owned());
+                provider.error(entry.node.at, ConfigErrorKind::InvalidValue { key, reason });
             }
             SyntaxValue::Text(text) => {
                 headers.insert(entry.key.clone(), text.clone());
@@ -330,6 +340,17 @@ command = ["papers"]
         assert_eq!(config.options.agents["a"].max_cost, Some(1.5));
         assert_eq!(config.options.models["p:m"].window, Some(10));
         assert_eq!(config.options.providers["p"].wire.as_deref(), Some("gemini"));
+    }
+
+    #[test]
+    fn a_header_of_a_provider_with_a_scheme_that_it_does_not_take_is_an_error() {
+        for value in ["keyring:work/team", "cmd:team", "vault:team", "op://team"] {
+            let text = format!("[consort.providers.p.headers]\nX-Team = \"{value}\"\n");
+            let config = Config::parse(Path::new("consort.toml"), &text).unwrap();
+            let told: Vec<String> = config.errors.iter().map(ToString::to_string).collect();
+            assert!(told.len() == 1 && told[0].contains("headers.X-Team"), "{value}: {told:?}");
+            assert!(told[0].contains("`key` takes `keyring:`"), "{value}: {told:?}");
+        }
     }
 
     #[test]
