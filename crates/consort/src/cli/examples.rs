@@ -351,6 +351,9 @@ mod tests {
             let examples: Vec<&str> = help
                 .lines()
                 .filter(|line| line.starts_with("  "))
+                .map(|line| {
+                    line.rsplit(" | ").find(|part| part.starts_with("consort ")).unwrap_or(line)
+                })
                 .filter_map(|line| line.find("consort ").map(|at| &line[at..]))
                 .collect();
             if examples.is_empty() && !command.has_subcommands() {
