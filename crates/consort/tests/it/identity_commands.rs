@@ -378,10 +378,8 @@ fn tokens_of_the_config_are_explained_without_users_too() {
         told
     };
     let told = explain("client:ada");
-    assert!(
-        told.err.contains("warning: the token of `bob`: `NOT_SET_HERE` is not set"),
-        "{told:?}"
-    );
+    assert!(told.err.contains("warning: the token of `bob`: "), "{told:?}");
+    assert!(told.err.contains("NOT_SET_HERE"), "{told:?}");
     home.write(
         "consort.toml",
         &format!("{}{}", demo("demo"), &tokens[..tokens.find("bob").unwrap()]),
