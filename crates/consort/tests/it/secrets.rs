@@ -153,7 +153,9 @@ fn a_key_and_a_token_are_read_from_the_keyring() {
         "import sys, urllib.request as r\nhead = {'Authorization': 'Bearer ' + sys.argv[2]}\n\
          print(r.urlopen(r.Request(sys.argv[1], headers=head)).status)",
     );
-    let serve = "consort serve --listen 127.0.0.1:0 --json --no-ledger";
+    // The program itself: in the background, the function of the session is a shell, which would be killed alone.
+    let program = env!("CARGO_BIN_EXE_consort");
+    let serve = format!("'{program}' serve --listen 127.0.0.1:0 --json --no-ledger");
     let ask = ASK.join(" ");
     let ran = in_keyring(
         &home,
