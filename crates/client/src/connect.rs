@@ -91,7 +91,7 @@ async fn connect_transport(
         {
             sse(endpoint, settings).await
         }
-        ServerLocation::Http(endpoint) => http(endpoint, settings, speak).await,
+        ServerLocation::Http(endpoint) => Box::pin(http(endpoint, settings, speak)).await,
     }
 }
 

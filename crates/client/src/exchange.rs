@@ -26,7 +26,8 @@ use crate::request::FollowUpRound;
 use crate::request::dialect::RequestDialect;
 use crate::tool_requirements::ToolRequirements;
 use crate::transport::SendPermit;
-use crate::transport::http::{self, HttpTransport, ReplyContentType};
+use crate::transport::http::{self, HttpTransport};
+use crate::transport::pool::ResponseContent;
 
 impl CallExecution<'_> {
     /// Sends one request and returns its answer; events in between are emitted.
@@ -98,27 +99,23 @@ impl CallExecution<'_> {
                 }
             }
         };
-        if !reply.status.is_success() {
+        if !reply.status().is_success() {
             let in_session = !dialect.is_modern()
                 && self.request.method != "initialize"
                 && http.session().is_some();
-            let status = reply.status;
+            let status = reply.status();
             let error = Box::pin(http::refused(reply)).await;
             let refused = in_session && session_refusal::is_refused(status, &error);
             return Err(if refused { NotSent::SessionRefused.into() } else { error });
         }
-        match http::content(&reply.headers) {
+        match reply.content() {
             // Boxed, so that answers without a stream do not carry its weight.
-            ReplyContentType::Events => {
+            ResponseContent::Events => {
                 Box::pin(self.read_events(http, dialect, id, reply, mailbox)).await
             }
-            ReplyContentType::Json => pin!(self.read_json(id, reply, mailbox)).await,
-            ReplyContentType::Other => {
-                let kind = reply
-                    .headers
-                    .get("content-type")
-                    .and_then(|kind| kind.to_str().ok())
-                    .unwrap_or("no content type");
+            ResponseContent::Json => pin!(self.read_json(id, reply, mailbox)).await,
+            ResponseContent::Other => {
+                let kind = reply.content_type();
                 Err(ClientCallError::Malformed(format!(
                     "a response body of type {kind}; expected JSON or an event stream"
                 )))

@@ -16,8 +16,8 @@ use crate::exchange::own_request;
 use crate::notices::ConnectionNotice;
 use crate::request::OutgoingRequest;
 use crate::request::dialect::RequestDialect;
-use crate::transport::http::{self, HttpTransport, ReplyContentType};
-use crate::transport::pool::PooledResponse;
+use crate::transport::http::HttpTransport;
+use crate::transport::pool::{PooledResponse, ResponseContent};
 
 /// Opens a legacy session.
 pub(crate) async fn initialize(link: &Arc<SharedConnection>) -> Result<(), ConnectError> {
@@ -108,14 +108,13 @@ async fn keep(link: &Arc<SharedConnection>, session: u64, opened: oneshot::Sende
         let mut events = SseDecoder::new(link.settings.limits.message_bytes);
         has_lived = false;
         let reply = http.listen(&link.dialect(), last.as_deref()).await;
-        if matches!(&reply, Ok(reply) if reply.status.is_success()) {
+        if matches!(&reply, Ok(reply) if reply.status().is_success()) {
             link.has_common_stream.store(true, Ordering::Relaxed);
         }
         drop(opened.take());
         match reply {
             Ok(reply)
-                if reply.status.is_success()
-                    && http::content(&reply.headers) == ReplyContentType::Events =>
+                if reply.status().is_success() && reply.content() == ResponseContent::Events =>
             {
                 if was_open && last.is_none() {
                     link.notices.send(ConnectionNotice::Reopened);
@@ -131,18 +130,21 @@ async fn keep(link: &Arc<SharedConnection>, session: u64, opened: oneshot::Sende
                 }
             }
             // It cannot go on behind that event: a stream from now on it may have.
-            Ok(reply) if last.is_some() && reply.status == StatusCode::BAD_REQUEST => last = None,
+            Ok(reply) if last.is_some() && reply.status() == StatusCode::BAD_REQUEST => last = None,
             // It does not know yet that the stream before is over, or is busy.
-            Ok(reply) if was_open && is_passing(reply.status) => {}
+            Ok(reply) if was_open && is_passing(reply.status()) => {}
             // The session is gone: nobody else may notice for a while.
             Ok(reply)
                 if was_open
-                    && matches!(reply.status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) =>
+                    && matches!(
+                        reply.status(),
+                        StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST
+                    ) =>
             {
                 let _ = renewed(link, http, session).await;
             }
             // It has none to offer, or the session is gone.
-            Ok(reply) if reply.status.is_client_error() => return,
+            Ok(reply) if reply.status().is_client_error() => return,
             Ok(_) | Err(_) => {}
         }
         last = events.last_id().map(str::to_owned).or(last);

@@ -31,13 +31,16 @@ struct ParamHeader {
 
 /// Encodes a string as a header value: as it is if HTTP allows it, else as base64 between delimiters.
 pub fn encode(text: &str) -> HeaderValue {
+    HeaderValue::try_from(&*encode_text(text)).expect("printable ASCII is a header value")
+}
+
+/// Encodes a string as [`encode`] does, to the text of the header value.
+pub fn encode_text(text: &str) -> Cow<'_, str> {
     let plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e))
         && text.trim() == text
         && !text.is_empty()
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    let encoded =
-        if plain { text.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(text)) };
-    HeaderValue::try_from(encoded).expect("printable ASCII is a header value")
+    if plain { text.into() } else { format!("=?base64?{}?=", STANDARD.encode(text)).into() }
 }
 
 /// Decodes a header value; `None` if it is invalid.

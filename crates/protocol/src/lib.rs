@@ -18,6 +18,7 @@ mod revision;
 mod server_request;
 #[cfg(feature = "budget")]
 mod shares;
+mod small_bytes;
 pub mod splice;
 pub mod sse;
 #[cfg(feature = "headers")]
@@ -39,3 +40,4 @@ pub use server_request::{
 };
 #[cfg(feature = "budget")]
 pub use shares::{Holdings, TurnQueue};
+pub use small_bytes::small_bytes;

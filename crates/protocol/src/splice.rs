@@ -222,7 +222,8 @@ pub fn error(id: Option<&RequestId>, code: i64, message: &str, data: Option<&Jso
     writer.into_bytes()
 }
 
-fn push_number(bytes: &mut Vec<u8>, number: u64) {
+/// Appends the decimal digits of a number.
+pub fn push_number(bytes: &mut Vec<u8>, number: u64) {
     // As `write!` does, without its detours.
     let mut digits = [0; 20];
     let (mut at, mut rest) = (digits.len(), number);

@@ -13,8 +13,8 @@ use crate::error::{ClientCallError, CloseReason};
 use crate::exchange::context::CallExecution;
 use crate::request::dialect::RequestDialect;
 use crate::settings::ClientSettings;
-use crate::transport::http::{self, HttpTransport, ReplyContentType};
-use crate::transport::pool::{BodyError, PooledResponse};
+use crate::transport::http::HttpTransport;
+use crate::transport::pool::{BodyError, PooledResponse, ResponseContent};
 
 impl CallExecution<'_> {
     /// Reads the answer from a JSON body. Nothing else can follow, so unreadable bytes are an error.
@@ -97,13 +97,13 @@ impl CallExecution<'_> {
                 sleep(pause).await;
                 match http.listen(dialect, Some(&last)).await {
                     Ok(reply)
-                        if reply.status.is_success()
-                            && http::content(&reply.headers) == ReplyContentType::Events =>
+                        if reply.status().is_success()
+                            && reply.content() == ResponseContent::Events =>
                     {
                         break reply;
                     }
                     // It is not offered, or no longer known: nothing more will come.
-                    Ok(reply) if reply.status.is_client_error() => {
+                    Ok(reply) if reply.status().is_client_error() => {
                         return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
                     }
                     _ => {}

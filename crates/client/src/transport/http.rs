@@ -3,20 +3,17 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use ::http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE,
-};
+use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use ::http::uri::PathAndQuery;
-use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, StatusCode};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use bytes::Bytes;
-use consort_protocol::headers::encode;
-use http_body_util::Full;
+use consort_protocol::headers::encode_text;
 use parking_lot::RwLock;
 
 use super::SendPermit;
 use super::credentials::{Credentials, RefusedRequest};
+use super::http1::RequestWriter;
 use super::pool::{ExchangeFailure, HttpConnectionPool, PooledResponse};
-use super::request_body::RequestBody;
 use super::request_headers::RequestHeaders;
 use super::url::ServerUrl;
 use crate::error::{ClientCallError, CloseReason, NotSent};
@@ -52,14 +49,6 @@ struct UpstreamSession {
     id: Option<HeaderValue>,
 }
 
-/// Content type of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReplyContentType {
-    Json,
-    Events,
-    Other,
-}
-
 impl HttpTransport {
     pub(crate) fn new(endpoint: &ServerUrl, limits: &Limits, times: &Times) -> Self {
         let url = endpoint.url.clone();
@@ -84,10 +73,15 @@ impl HttpTransport {
         bytes: Bytes,
         ticket: &SendPermit,
     ) -> Result<PooledResponse, ClientCallError> {
-        let headers = || self.request_headers(dialect, request, facts);
-        let reply = pin!(self.exchange(Method::POST, headers, bytes, ticket)).await?;
-        if request.method == "initialize" && reply.status.is_success() {
-            let id = reply.headers.get(SESSION).map(detached);
+        let headers = |writer: &mut RequestWriter| {
+            self.write_request_headers(writer, dialect, request, facts);
+        };
+        // There is no session and no revision yet, whatever is configured.
+        let early = [SESSION, VERSION];
+        let except = if request.method == "initialize" { early.as_slice() } else { &[] };
+        let reply = pin!(self.exchange(Method::POST, headers, except, bytes, ticket)).await?;
+        if request.method == "initialize" && reply.status().is_success() {
+            let id = reply.headers().get(SESSION).map(detached);
             let mut session = self.session.write();
             *session = UpstreamSession { number: session.number + 1, id };
         }
@@ -101,9 +95,9 @@ impl HttpTransport {
         bytes: Bytes,
         ticket: &SendPermit,
     ) -> Result<(), ClientCallError> {
-        let headers = || self.message_headers(dialect);
-        let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
-        if reply.status.is_success() {
+        let headers = |writer: &mut RequestWriter| self.write_message_headers(writer, dialect);
+        let reply = self.exchange(Method::POST, headers, &[], bytes, ticket).await?;
+        if reply.status().is_success() {
             // Some servers answer with a body nobody asked for; reading it saves the connection.
             let _ = reply.collect_short().await;
             return Ok(());
@@ -117,24 +111,23 @@ impl HttpTransport {
         dialect: &RequestDialect,
         last_id: Option<&str>,
     ) -> Result<PooledResponse, ClientCallError> {
-        let headers = || {
-            let mut headers = self.message_headers(dialect);
-            headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-            headers.remove(CONTENT_TYPE);
+        let headers = |writer: &mut RequestWriter| {
+            writer.text(&ACCEPT, "text/event-stream");
+            self.write_state(writer, dialect);
             if let Some(id) = last_id.and_then(|id| HeaderValue::try_from(id).ok()) {
-                headers.insert(LAST_EVENT_ID, id);
+                writer.header(&LAST_EVENT_ID, &id);
             }
-            headers
         };
-        self.exchange(Method::GET, headers, Bytes::new(), &SendPermit::default()).await
+        let permit = SendPermit::default();
+        self.exchange(Method::GET, headers, &[CONTENT_TYPE], Bytes::new(), &permit).await
     }
 
     /// Ends the session at the server. It is a courtesy, and its failure is ignored.
     pub(crate) async fn leave(&self, dialect: &RequestDialect) {
         if self.session().is_some() {
-            let headers = || self.message_headers(dialect);
-            let _ =
-                self.exchange(Method::DELETE, headers, Bytes::new(), &SendPermit::default()).await;
+            let headers = |writer: &mut RequestWriter| self.write_message_headers(writer, dialect);
+            let permit = SendPermit::default();
+            let _ = self.exchange(Method::DELETE, headers, &[], Bytes::new(), &permit).await;
         }
     }
 
@@ -156,89 +149,94 @@ impl HttpTransport {
         self.session.read().number
     }
 
-    /// Returns the headers of a request.
-    fn request_headers(
+    fn write_request_headers(
         &self,
+        writer: &mut RequestWriter,
         dialect: &RequestDialect,
         request: &OutgoingRequest,
         facts: &ToolRequirements,
-    ) -> HeaderMap {
-        let mut headers = self.message_headers(dialect);
-        for (name, member) in &self.meta_headers {
-            if let Some(text) = request.meta.as_ref().and_then(|meta| meta.text(member)) {
-                headers.insert(name, encode(&text));
-            }
+    ) {
+        if request.method == "initialize" {
+            writer.keep_headers();
+            write_json_headers(writer);
+        } else {
+            self.write_message_headers(writer, dialect);
         }
         if dialect.is_modern() {
-            let method = match &*request.method {
-                "tools/call" => HeaderValue::from_static("tools/call"),
-                method => encode(method),
-            };
-            headers.insert(METHOD, method);
+            writer.text(&METHOD, &encode_text(&request.method));
             if let Some(subject) = request.subject() {
-                headers.insert(NAME, encode(&subject));
+                writer.text(&NAME, &encode_text(&subject));
             }
             if let (Some(tool), Some(arguments)) = (request.tool_name(), request.param("arguments"))
             {
                 for (name, value) in facts.mirrored(&tool, arguments) {
-                    headers.insert(name, encode(&value));
+                    writer.text(&name, &encode_text(&value));
                 }
             }
-        } else if request.method == "initialize" {
-            headers.remove(SESSION);
-            headers.remove(VERSION);
         }
-        headers
+        for (name, member) in &self.meta_headers {
+            if let Some(text) = request.meta.as_ref().and_then(|meta| meta.text(member))
+                && !writer.contains(name)
+            {
+                writer.text(name, &encode_text(&text));
+            }
+        }
     }
 
-    fn message_headers(&self, dialect: &RequestDialect) -> HeaderMap {
-        let mut headers = self.headers.to_map();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    /// Writes the headers of a message in the body.
+    fn write_message_headers(&self, writer: &mut RequestWriter, dialect: &RequestDialect) {
+        write_json_headers(writer);
+        self.write_state(writer, dialect);
+    }
+
+    /// Writes the revision and the session.
+    fn write_state(&self, writer: &mut RequestWriter, dialect: &RequestDialect) {
         if dialect.revision.has_version_header() {
-            headers.insert(VERSION, HeaderValue::from_static(dialect.revision.as_str()));
+            writer.text(&VERSION, dialect.revision.as_str());
         }
         if dialect.revision.has_sessions()
-            && let Some(session) = self.session()
+            && let Some(session) = &self.session.read().id
         {
-            headers.insert(SESSION, session);
+            writer.header(&SESSION, session);
         }
-        headers
     }
 
     async fn exchange(
         &self,
         method: Method,
-        headers: impl Fn() -> HeaderMap,
+        headers: impl Fn(&mut RequestWriter),
+        except: &[HeaderName],
         bytes: Bytes,
         ticket: &SendPermit,
     ) -> Result<PooledResponse, ClientCallError> {
         for _ in 0..=self.redirects {
-            let path = self.path.read().clone();
-            let mut request = HttpRequest::new(Full::new(RequestBody::new(bytes.clone(), ticket)));
-            *request.method_mut() = method.clone();
-            *request.uri_mut() = path.into();
             let sent = self.headers.current();
-            *request.headers_mut() = headers();
             let shown = match &self.credentials {
                 Some(credentials) => credentials.authorization().await,
                 None => None,
             };
-            if let Some(shown) = &shown {
-                request.headers_mut().insert(AUTHORIZATION, shown.clone());
-            }
+            let request = {
+                let mut writer = self.pool.request(method.clone(), self.path.read().as_str());
+                sent.write_always(&mut writer);
+                headers(&mut writer);
+                if let Some(shown) = &shown {
+                    writer.header(&AUTHORIZATION, shown);
+                }
+                sent.write_others(&mut writer, except);
+                writer.finish(bytes.clone(), ticket)
+            };
             let reply = pin!(self.pool.send(request, ticket))
                 .await
                 .map_err(|failure| self.failed(failure))?;
-            if reply.status == StatusCode::UNAUTHORIZED && self.headers.renew(&sent).await {
+            if reply.status() == StatusCode::UNAUTHORIZED && self.headers.renew(&sent).await {
                 // Whoever is not let in has had nothing done.
                 ticket.stay();
                 continue;
             }
             if let Some(credentials) = &self.credentials
-                && matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+                && matches!(reply.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
             {
-                let (status, challenge) = (reply.status.as_u16(), challenge(&reply.headers));
+                let (status, challenge) = (reply.status().as_u16(), challenge(reply.headers()));
                 drop(reply);
                 let refused = RefusedRequest { status, challenge: challenge.clone(), shown };
                 if let Err(advice) = credentials.refused(refused).await {
@@ -249,17 +247,17 @@ impl HttpTransport {
                 continue;
             }
             if !matches!(
-                reply.status,
+                reply.status(),
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
             ) {
                 return Ok(reply);
             }
-            let location = reply.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+            let location = reply.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             if !location.is_some_and(|location| self.redirect(location)) {
                 let body =
                     "it redirects to another origin, which must not get the credentials".to_owned();
                 return Err(ClientCallError::Status {
-                    status: reply.status.as_u16(),
+                    status: reply.status().as_u16(),
                     retry_after: None,
                     body,
                 });
@@ -283,24 +281,11 @@ impl HttpTransport {
     }
 }
 
-/// Returns the content type of a reply, by its headers.
-pub(crate) fn content(headers: &HeaderMap) -> ReplyContentType {
-    if headers.contains_key(CONTENT_ENCODING) {
-        // We offered none, and a small body could unpack to a large one.
-        return ReplyContentType::Other;
-    }
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if kind == "application/json" {
-        return ReplyContentType::Json;
-    }
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        ReplyContentType::Json
-    } else if essence.eq_ignore_ascii_case("text/event-stream") {
-        ReplyContentType::Events
-    } else {
-        ReplyContentType::Other
-    }
+/// Writes the headers of requests with a JSON body.
+fn write_json_headers(writer: &mut RequestWriter) {
+    writer.lines(
+        b"content-type: application/json\r\naccept: application/json, text/event-stream\r\n",
+    );
 }
 
 /// Returns the `WWW-Authenticate` challenges of a reply.
@@ -313,11 +298,11 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
 /// Returns the error of a reply other than success.
 pub(crate) async fn refused(reply: PooledResponse) -> ClientCallError {
     let text = |name: &str| {
-        reply.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+        reply.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
     };
-    let status = reply.status.as_u16();
+    let status = reply.status().as_u16();
     if matches!(status, 401 | 403) {
-        let challenge = challenge(&reply.headers);
+        let challenge = challenge(reply.headers());
         return ClientCallError::Unauthorized { status, challenge, advice: None };
     }
     let retry_after = text("retry-after");
@@ -355,16 +340,5 @@ mod tests {
         drop(header);
         assert!(buffer.is_unique());
         assert_eq!(id.as_bytes(), &buffer[..32]);
-    }
-
-    #[test]
-    fn a_reply_is_told_by_its_headers() {
-        let told = |kind: &'static str| {
-            content(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]))
-        };
-        assert_eq!(told("application/json; charset=utf-8"), ReplyContentType::Json);
-        assert_eq!(told("Text/Event-Stream"), ReplyContentType::Events);
-        assert_eq!(told("text/html"), ReplyContentType::Other);
-        assert_eq!(content(&HeaderMap::new()), ReplyContentType::Other);
     }
 }

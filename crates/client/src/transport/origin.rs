@@ -2,18 +2,19 @@
 
 use std::io;
 
-use ::http::header::{HOST, HeaderValue, USER_AGENT};
-use ::http::{HeaderMap, Request};
+use ::http::header::{CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING, USER_AGENT};
+use ::http::{HeaderMap, HeaderName, Request};
 use bytes::Bytes;
-use http_body_util::Full;
 
 use super::SendPermit;
 use super::network::NetworkSettings;
 use super::pool::{ExchangeFailure, HttpConnectionPool, PooledResponse};
-use super::request_body::RequestBody;
 use super::url::HttpUrl;
 use crate::error::ConnectError;
 use crate::limits::{Limits, Times};
+
+/// Headers of a request that the client sets, whatever its caller sets.
+const SET_BY_CLIENT: [HeaderName; 3] = [HOST, CONTENT_LENGTH, TRANSFER_ENCODING];
 
 /// An HTTP origin and the connections to it. Redirects are not followed and nothing is repeated: the
 /// caller decides. Times out only while connecting.
@@ -78,13 +79,21 @@ impl HttpOrigin {
     /// Sends a request for a path of this origin, and waits for the head of the response. The headers
     /// `host` and `user-agent` are added. Dropping it, or the response, closes the connection.
     pub async fn send(&self, request: Request<Bytes>) -> Result<HttpResponse, HttpRequestError> {
-        let mut request =
-            request.map(|bytes| Full::new(RequestBody::new(bytes, &SendPermit::default())));
-        let headers = request.headers_mut();
-        headers.insert(HOST, self.host.clone());
-        let agent = HeaderValue::from_static(concat!("consort/", env!("CARGO_PKG_VERSION")));
-        headers.entry(USER_AGENT).or_insert(agent);
-        match self.pool.send(request, &SendPermit::default()).await {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut writer = self.pool.request(parts.method, path);
+        writer.keep_headers();
+        writer.header(&HOST, &self.host);
+        for (name, value) in &parts.headers {
+            if !SET_BY_CLIENT.contains(name) {
+                writer.header(name, value);
+            }
+        }
+        if !parts.headers.contains_key(USER_AGENT) {
+            writer.text(&USER_AGENT, concat!("consort/", env!("CARGO_PKG_VERSION")));
+        }
+        let permit = SendPermit::default();
+        match self.pool.send(writer.finish(body, &permit), &permit).await {
             Ok(reply) => Ok(HttpResponse(reply)),
             Err(ExchangeFailure::Unreachable(source)) => Err(HttpRequestError::Unreachable {
                 host: self.host().to_owned(),
@@ -103,12 +112,12 @@ pub struct HttpResponse(PooledResponse);
 impl HttpResponse {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
-        self.0.status.as_u16()
+        self.0.status().as_u16()
     }
 
     /// The headers.
     pub fn headers(&self) -> &HeaderMap {
-        &self.0.headers
+        self.0.headers()
     }
 
     /// Returns the next chunk of the body, `None` at its end. Reading to the end frees the connection

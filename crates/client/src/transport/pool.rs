@@ -1,37 +1,33 @@
 //! HTTP/1.1 connections to one origin, each driven by the exchange that uses it.
 //!
-//! A connection has no task of its own: the future that waits for its answer also drives its I/O. That
+//! A connection has no task of its own: the future that waits for its answer also reads and writes. That
 //! saves two wake-ups a call, and dropping an exchange closes its connection, which tells a modern server
 //! that the call was cancelled.
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use ::http::Request;
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::{Body, Incoming};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use ::http::header::PROXY_AUTHORIZATION;
+use ::http::{Method, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::{self, Handle};
 use tokio::task::JoinHandle;
 
 use super::SendPermit;
+use super::http1::{ExchangeError, Http1Connection, RequestMessage, RequestWriter};
 use super::network::NetworkSettings;
 use super::origin_route::OriginRoute;
-use super::request_body::RequestBody;
 use super::resume::{KeepAlive, has_slept, slept};
 use super::stream::OriginStream;
 use super::url::HttpUrl;
 use crate::limits::{Limits, Times};
 
 mod reply;
+
+pub(crate) use super::http1::{ResponseContent, ResponseHead};
 
 pub(crate) use reply::{BodyError, PooledResponse};
 
@@ -97,17 +93,28 @@ impl HttpConnectionPool {
         &self.0.route.url
     }
 
+    /// Begins a request for a path of the origin. A proxy gets the absolute URL, and its credentials.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestWriter {
+        match self.0.route.forward_proxy() {
+            None => RequestWriter::new(method, &[path]),
+            Some(proxy) => {
+                let target = ["http://", self.url().authority(), path];
+                let mut request = RequestWriter::new(method, &target);
+                if let Some(authorization) = &proxy.authorization {
+                    request.header(&PROXY_AUTHORIZATION, authorization);
+                }
+                request
+            }
+        }
+    }
+
     /// Sends a request over an idle connection or a new one. One that turns out to be closed before the
     /// request was sent is replaced.
     pub(crate) async fn send(
         &self,
-        mut request: Request<Full<RequestBody>>,
+        mut request: RequestMessage,
         ticket: &SendPermit,
     ) -> Result<PooledResponse, ExchangeFailure> {
-        let proxy = self.0.route.forward_proxy();
-        if let Some(proxy) = proxy {
-            proxy.address(&mut request, self.url());
-        }
         loop {
             let mut connection = match self.take() {
                 Some(connection) => connection,
@@ -119,35 +126,29 @@ impl HttpConnectionPool {
                     io::ErrorKind::Interrupted,
                 )));
             }
-            let exchanged = pin!(connection.exchange(request)).await;
+            let exchanged = pin!(connection.http.exchange(&mut request)).await;
             match exchanged {
-                Ok(response)
-                    if let Some(refusal) =
-                        proxy.and_then(|proxy| proxy.refusal(response.status())) =>
-                {
-                    ticket.stay();
-                    return Err(ExchangeFailure::Unreachable(refusal));
-                }
-                Ok(response) => {
-                    let (parts, body) = response.into_parts();
-                    let (status, headers) = (parts.status, parts.headers);
+                Ok(head) => {
+                    if head.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+                        && let Some(proxy) = self.0.route.forward_proxy()
+                    {
+                        ticket.stay();
+                        return Err(ExchangeFailure::Unreachable(proxy.refusal()));
+                    }
                     return Ok(PooledResponse {
-                        status,
-                        headers,
-                        body,
+                        head,
                         connection: Some(connection),
                         pool: self.clone(),
                     });
                 }
-                Err((_, Some(unsent))) if connection.used => {
+                Err(ExchangeError::NotSent(_)) if connection.used => ticket.stay(),
+                Err(ExchangeError::NotSent(error)) => {
                     ticket.stay();
-                    request = unsent;
+                    return Err(ExchangeFailure::Unreachable(described(&error)));
                 }
-                Err((error, Some(_))) => {
-                    ticket.stay();
-                    return Err(ExchangeFailure::Unreachable(error));
+                Err(ExchangeError::Broken(reason)) => {
+                    return Err(ExchangeFailure::Broken(explained(reason)));
                 }
-                Err((error, None)) => return Err(ExchangeFailure::Broken(error.to_string())),
             }
         }
     }
@@ -179,14 +180,8 @@ impl HttpConnectionPool {
         let origin = &self.0;
         let connecting = async {
             let stream = origin.route.open(origin.connect, origin.keep_alive).await?;
-            let mut builder = http1::Builder::new();
-            builder.max_buf_size(origin.head_bytes.max(8 << 10));
-            let (sender, driver) =
-                builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
             Ok(HttpPoolConnection {
-                sender,
-                driver: Box::new(driver),
-                end: None,
+                http: Http1Connection::new(stream, origin.head_bytes.max(8 << 10)),
                 since: Instant::now(),
                 slept: slept(),
                 home: Handle::current().id(),
@@ -234,54 +229,22 @@ async fn sweep(origin: Weak<PoolOrigin>) {
     }
 }
 
-/// Formats an error with its causes: hyper's own text omits them.
-fn described(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
+/// Adds the way out to TLS's alert for a server that was shown no client certificate.
+fn explained(mut reason: String) -> String {
+    if reason.contains("CertificateRequired") {
+        reason.push_str(" (set `client_certificate_file`)");
     }
-    // The name of TLS's alert for a server that was shown no client certificate.
-    if text.contains("CertificateRequired") {
-        text.push_str(" (set `client_certificate_file`)");
-    }
-    text
+    reason
 }
 
-/// Future that drives the I/O of a connection.
-type ConnectionDriver = Box<http1::Connection<TokioIo<OriginStream>, Full<RequestBody>>>;
-
-/// Drives the I/O, and records the end of the connection.
-fn drive(driver: &mut ConnectionDriver, end: &mut Option<ConnectionEnd>, cx: &mut Context<'_>) {
-    // How it ended reaches whoever waits for the response or its body, and whoever comes too late to send.
-    if end.is_none()
-        && let Poll::Ready(result) = Pin::new(&mut **driver).poll(cx)
-    {
-        *end = Some(ConnectionEnd(result.err().map(|error| described(&error))));
-    }
+fn described(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), explained(error.to_string()))
 }
 
-/// The end of a connection: the error that broke it, unless its peer closed it.
-struct ConnectionEnd(Option<String>);
-
-impl From<&ConnectionEnd> for io::Error {
-    fn from(end: &ConnectionEnd) -> Self {
-        match &end.0 {
-            Some(reason) => Self::new(io::ErrorKind::NotConnected, reason.clone()),
-            None => io::ErrorKind::NotConnected.into(),
-        }
-    }
-}
-
-/// One connection and the future that drives its I/O.
+/// One connection.
+#[derive(Debug)]
 struct HttpPoolConnection {
-    sender: SendRequest<Full<RequestBody>>,
-    driver: ConnectionDriver,
-    end: Option<ConnectionEnd>,
+    http: Http1Connection<OriginStream>,
     since: Instant,
     /// Time that the computer had slept at `since`.
     slept: Duration,
@@ -289,68 +252,4 @@ struct HttpPoolConnection {
     home: runtime::Id,
     /// True if it served a request before, so that its peer may have closed it meanwhile.
     used: bool,
-}
-
-impl std::fmt::Debug for HttpPoolConnection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpPoolConnection").field("used", &self.used).finish_non_exhaustive()
-    }
-}
-
-impl HttpPoolConnection {
-    fn drive(&mut self, cx: &mut Context<'_>) {
-        drive(&mut self.driver, &mut self.end, cx);
-    }
-
-    /// Sends a request and waits for the head of its response. The request is returned if it was provably
-    /// not sent.
-    async fn exchange(
-        &mut self,
-        request: Request<Full<RequestBody>>,
-    ) -> Result<::http::Response<Incoming>, (io::Error, Option<Request<Full<RequestBody>>>)> {
-        // A peer that closed while the connection was idle is noticed here, before anything is sent.
-        poll_fn(|cx| {
-            self.drive(cx);
-            Poll::Ready(())
-        })
-        .await;
-        if self.end.is_some() || self.sender.is_closed() {
-            let error = self.end.as_ref().unwrap_or(&ConnectionEnd(None)).into();
-            return Err((error, Some(request)));
-        }
-        let mut response = pin!(self.sender.try_send_request(request));
-        let (driver, end) = (&mut self.driver, &mut self.end);
-        poll_fn(|cx| {
-            drive(driver, end, cx);
-            response.as_mut().poll(cx)
-        })
-        .await
-        .map_err(|mut error| {
-            let unsent = error.take_message();
-            (io::Error::other(described(&error.into_error())), unsent)
-        })
-    }
-
-    fn poll_body(
-        &mut self,
-        body: &mut Incoming,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, String>>> {
-        let mut asked = false;
-        loop {
-            self.drive(cx);
-            match Pin::new(&mut *body).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(bytes) = frame.into_data() {
-                        return Poll::Ready(Some(Ok(bytes)));
-                    }
-                }
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(described(&error)))),
-                Poll::Ready(None) => return Poll::Ready(None),
-                // The body has only now asked for more, so the driver gets another turn.
-                Poll::Pending if !asked => asked = true,
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-    }
 }

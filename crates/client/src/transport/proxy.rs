@@ -6,8 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
-use ::http::header::PROXY_AUTHORIZATION;
-use ::http::{HeaderValue, Request, StatusCode};
+use ::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -58,23 +57,10 @@ impl ProxyUrl {
         Ok(Self { url, authorization })
     }
 
-    /// Rewrites a request for a proxy: the absolute URL, and the credentials for the proxy.
-    pub(super) fn address<T>(&self, request: &mut Request<T>, url: &HttpUrl) {
-        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-        if let Ok(absolute) = format!("http://{}{path}", url.authority()).parse() {
-            *request.uri_mut() = absolute;
-        }
-        if let Some(authorization) = &self.authorization {
-            request.headers_mut().insert(PROXY_AUTHORIZATION, authorization.clone());
-        }
-    }
-
-    /// Returns the error of a status by which the proxy refuses to forward a request.
-    pub(super) fn refusal(&self, status: StatusCode) -> Option<io::Error> {
-        (status == StatusCode::PROXY_AUTHENTICATION_REQUIRED).then(|| {
-            let message = format!("the proxy `{self}` refused the request: {NO_CREDENTIALS}");
-            io::Error::new(io::ErrorKind::PermissionDenied, message)
-        })
+    /// Returns the error of its status 407, by which it refuses to forward a request.
+    pub(super) fn refusal(&self) -> io::Error {
+        let message = format!("the proxy `{self}` refused the request: {NO_CREDENTIALS}");
+        io::Error::new(io::ErrorKind::PermissionDenied, message)
     }
 }
 

@@ -4,16 +4,37 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ::http::header::{HOST, USER_AGENT};
-use ::http::{HeaderMap, HeaderName, HeaderValue};
+use ::http::{HeaderName, HeaderValue};
 use parking_lot::RwLock;
 
 use super::connection_values::ConnectionValues;
+use super::http1::RequestWriter;
 use super::location::ServerLocation;
 use super::url::ServerUrl;
 use crate::helper_program::HelperLimits;
 
-/// A list of headers.
-pub(crate) type HeaderList = Vec<(HeaderName, HeaderValue)>;
+/// Names that the transport sets: a configured header of that name is sent only in requests in which it does not.
+const SET_BY_TRANSPORT: [&str; 8] = [
+    "accept",
+    "authorization",
+    "content-type",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+];
+/// Prefix of headers that mirror arguments.
+const MIRRORED: &str = "mcp-param-";
+
+/// The configured headers of a server, with `host` and `user-agent`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ConfiguredHeaders {
+    /// Rendered headers that are sent in all requests.
+    always: Vec<u8>,
+    /// Headers that are sent unless the transport sets one of that name.
+    otherwise: Vec<(HeaderName, HeaderValue)>,
+}
 
 /// Source of headers that a server may refuse once they are out of date.
 #[derive(Clone, Debug)]
@@ -27,7 +48,7 @@ pub(crate) struct HeaderRenewal {
 /// The headers of every request.
 #[derive(Debug)]
 pub(crate) struct RequestHeaders {
-    current: RwLock<Arc<HeaderList>>,
+    current: RwLock<Arc<ConfiguredHeaders>>,
     renewal: Option<Arc<HeaderRenewal>>,
     /// The last time that they were read anew and were the same. Held while they are read.
     unchanged_at: tokio::sync::Mutex<Option<Instant>>,
@@ -36,29 +57,18 @@ pub(crate) struct RequestHeaders {
 impl RequestHeaders {
     pub(crate) fn new(endpoint: &ServerUrl) -> Self {
         Self {
-            current: RwLock::new(Arc::new(all_headers(endpoint))),
+            current: RwLock::new(Arc::new(ConfiguredHeaders::new(endpoint))),
             renewal: endpoint.renewal.clone(),
             unchanged_at: tokio::sync::Mutex::default(),
         }
     }
 
-    pub(crate) fn current(&self) -> Arc<HeaderList> {
+    pub(crate) fn current(&self) -> Arc<ConfiguredHeaders> {
         Arc::clone(&self.current.read())
     }
 
-    /// Returns a map of them, with room for a few more.
-    pub(crate) fn to_map(&self) -> HeaderMap {
-        let current = self.current();
-        // Room for all of them: a map that grows is made twice.
-        let mut headers = HeaderMap::with_capacity(current.len() + 8);
-        for (name, value) in current.iter() {
-            headers.append(name, value.clone());
-        }
-        headers
-    }
-
     /// Reads them anew after a server refused these. Returns false if they are the same: the refusal stands.
-    pub(crate) async fn renew(&self, refused: &Arc<HeaderList>) -> bool {
+    pub(crate) async fn renew(&self, refused: &Arc<ConfiguredHeaders>) -> bool {
         let Some(renewal) = &self.renewal else { return false };
         let mut unchanged_at = self.unchanged_at.lock().await;
         if !Arc::ptr_eq(refused, &self.current()) {
@@ -70,7 +80,7 @@ impl RequestHeaders {
             return false;
         }
         let read = renewal.values.read(&renewal.server, renewal.limits.clone()).await;
-        let headers = read.ok().and_then(|server| server.url().map(all_headers));
+        let headers = read.ok().and_then(|server| server.url().map(ConfiguredHeaders::new));
         match headers.filter(|headers| *headers != **refused) {
             Some(headers) => {
                 *self.current.write() = Arc::new(headers);
@@ -85,10 +95,43 @@ impl RequestHeaders {
     }
 }
 
-fn all_headers(endpoint: &ServerUrl) -> HeaderList {
-    let agent = concat!("consort/", env!("CARGO_PKG_VERSION"));
-    let authority =
-        HeaderValue::try_from(endpoint.url.authority()).expect("an authority is a header value");
-    let own = [(HOST, authority), (USER_AGENT, HeaderValue::from_static(agent))];
-    own.into_iter().chain(endpoint.headers.iter().cloned()).collect()
+impl ConfiguredHeaders {
+    fn new(endpoint: &ServerUrl) -> Self {
+        let agent = concat!("consort/", env!("CARGO_PKG_VERSION"));
+        let authority = HeaderValue::try_from(endpoint.url.authority());
+        let authority = authority.expect("an authority is a header value");
+        let own = [(HOST, authority), (USER_AGENT, HeaderValue::from_static(agent))];
+        let is_configured =
+            |name: &HeaderName| endpoint.headers.iter().any(|(known, _)| known == name);
+        let own = own.into_iter().filter(|(name, _)| !is_configured(name));
+        let mut headers = Self { always: Vec::new(), otherwise: Vec::new() };
+        for (name, value) in own.chain(endpoint.headers.iter().cloned()) {
+            let may_be_set = SET_BY_TRANSPORT.contains(&name.as_str())
+                || name.as_str().starts_with(MIRRORED)
+                || endpoint.meta_headers.iter().any(|(known, _)| *known == name);
+            if may_be_set {
+                headers.otherwise.push((name, value));
+            } else {
+                headers.always.extend_from_slice(name.as_str().as_bytes());
+                headers.always.extend_from_slice(b": ");
+                headers.always.extend_from_slice(value.as_bytes());
+                headers.always.extend_from_slice(b"\r\n");
+            }
+        }
+        headers
+    }
+
+    /// Writes the headers of all requests.
+    pub(crate) fn write_always(&self, request: &mut RequestWriter) {
+        request.lines(&self.always);
+    }
+
+    /// Writes the headers that the request lacks, except these.
+    pub(crate) fn write_others(&self, request: &mut RequestWriter, except: &[HeaderName]) {
+        let is_missing = |name| !except.contains(name) && !request.contains(name);
+        let missing: Vec<_> = self.otherwise.iter().filter(|(name, _)| is_missing(name)).collect();
+        for (name, value) in missing {
+            request.header(name, value);
+        }
+    }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use consort_protocol::sse::SseDecoder;
 
 use super::ChannelReceiver;
-use super::http::{self, HttpTransport, ReplyContentType};
-use super::pool::PooledResponse;
+use super::http::{self, HttpTransport};
+use super::pool::{PooledResponse, ResponseContent};
 use crate::error::{ClientCallError, CloseReason};
 use crate::request::dialect::RequestDialect;
 
@@ -36,10 +36,10 @@ impl SseTransport {
         limit: usize,
     ) -> Result<(Self, SseStream), ClientCallError> {
         let mut reply = http.listen(dialect, None).await?;
-        if !reply.status.is_success() {
+        if !reply.status().is_success() {
             return Err(http::refused(reply).await);
         }
-        if http::content(&reply.headers) != ReplyContentType::Events {
+        if reply.content() != ResponseContent::Events {
             return Err(ClientCallError::Malformed("it did not return an event stream".to_owned()));
         }
         let mut events = SseDecoder::new(limit);

@@ -1,15 +1,13 @@
 //! Responses over a pooled connection, and their bodies.
 
 use std::future::poll_fn;
-use std::task::Poll;
 use std::time::Duration;
 
 use ::http::{HeaderMap, StatusCode};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use consort_protocol::MemoryReservation;
-use hyper::body::{Body, Incoming};
 
-use super::{HttpConnectionPool, HttpPoolConnection};
+use super::{HttpConnectionPool, HttpPoolConnection, ResponseContent, ResponseHead};
 use crate::limits::Times;
 
 /// Bytes of an error body that are kept.
@@ -27,23 +25,45 @@ pub(crate) enum BodyError {
 /// A response whose body is still to be read.
 #[derive(Debug)]
 pub(crate) struct PooledResponse {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(super) body: Incoming,
+    pub(super) head: ResponseHead,
     /// The connection, until the body has been read.
     pub(super) connection: Option<HttpPoolConnection>,
     pub(super) pool: HttpConnectionPool,
 }
 
 impl PooledResponse {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    pub(crate) fn content(&self) -> ResponseContent {
+        self.head.content
+    }
+
+    /// The content type, for an error message.
+    pub(crate) fn content_type(&self) -> &str {
+        self.head.content_type()
+    }
+
+    /// The headers, if the request wants them or the response is no success; see [`ResponseHead::headers`].
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// Returns the bytes that the body lacks, if it has a length.
+    fn remaining(&self) -> Option<usize> {
+        let left =
+            self.connection.as_ref().map_or(Some(0), |connection| connection.http.remaining())?;
+        Some(usize::try_from(left).unwrap_or(usize::MAX))
+    }
+
     /// Returns the next chunk of the body, `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Option<Result<Bytes, String>> {
         let connection = self.connection.as_mut()?;
-        let body = &mut self.body;
-        let chunk = poll_fn(|cx| connection.poll_body(body, cx)).await;
+        let chunk = poll_fn(|cx| connection.http.poll_chunk(cx)).await;
         match &chunk {
-            None => self.release().await,
-            Some(Ok(_)) if self.body.is_end_stream() => self.release().await,
+            None => self.release(),
+            Some(Ok(_)) if connection.http.is_complete() => self.release(),
             Some(Ok(_)) => {}
             Some(Err(_)) => self.connection = None,
         }
@@ -57,45 +77,63 @@ impl PooledResponse {
         mut room: MemoryReservation,
         times: &Times,
     ) -> Result<Bytes, BodyError> {
-        if self.body.size_hint().lower() > most as u64 {
+        if self.remaining().is_some_and(|length| length > most) {
             return Err(BodyError::TooLarge);
         }
         let Some(first) = self.chunk().await else {
             return Ok(Bytes::new());
         };
-        let mut bytes = first.map_err(BodyError::Broken)?;
-        let mut all = bytes::BytesMut::new();
-        while let Some(chunk) = self.chunk().await {
-            let chunk = chunk.map_err(BodyError::Broken)?;
-            let left = usize::try_from(self.body.size_hint().lower()).unwrap_or(0);
-            let held = all.len().max(bytes.len()) + chunk.len() + left;
+        let first = first.map_err(BodyError::Broken)?;
+        if self.connection.is_none() {
+            return if first.len() > most {
+                Err(BodyError::TooLarge)
+            } else {
+                Ok(room.attach(first))
+            };
+        }
+        let mut bytes = BytesMut::new();
+        let mut chunk = Some(first);
+        while let Some(next) = chunk {
+            let left = self.remaining();
+            let held = bytes.len() + next.len() + left.unwrap_or(0);
             if held > most {
                 return Err(BodyError::TooLarge);
             }
             if !room.covers(held) {
                 // Of a body whose length is known, no more than that is taken.
-                let grown = if left > 0 { held } else { most };
+                let grown = if left.is_some() { held } else { most };
                 let extended = room.extend(held, grown);
                 let extended =
                     consort_protocol::late::timeout(times.room, times.late, extended).await;
                 extended.map_err(|_| BodyError::NoRoom)?;
             }
-            if all.is_empty() {
-                all.reserve(held);
-                all.extend_from_slice(&bytes);
+            if left.is_some() {
+                bytes.reserve(held - bytes.len());
             }
-            all.extend_from_slice(&chunk);
+            bytes.extend_from_slice(&next);
+            chunk = if left.is_some() {
+                self.read_rest(&mut bytes).await.map_err(BodyError::Broken)?;
+                None
+            } else {
+                self.chunk().await.transpose().map_err(BodyError::Broken)?
+            };
         }
-        if !all.is_empty() {
-            bytes = all.freeze();
+        Ok(room.attach(bytes.freeze()))
+    }
+
+    /// Reads the rest of a body whose length is known.
+    async fn read_rest(&mut self, bytes: &mut BytesMut) -> Result<(), String> {
+        if let Some(connection) = &mut self.connection {
+            poll_fn(|cx| connection.http.poll_rest(bytes, cx)).await?;
+            self.release();
         }
-        if bytes.len() > most { Err(BodyError::TooLarge) } else { Ok(room.attach(bytes)) }
+        Ok(())
     }
 
     /// The proxy that may have answered in place of an unreachable server.
     pub(crate) fn gateway_proxy(&self) -> Option<String> {
         let proxy = self.pool.0.route.forward_proxy()?;
-        matches!(self.status.as_u16(), 502..=504).then(|| proxy.to_string())
+        matches!(self.status().as_u16(), 502..=504).then(|| proxy.to_string())
     }
 
     /// The body of an error or of an ignored answer; empty if it is large.
@@ -105,16 +143,10 @@ impl PooledResponse {
     }
 
     /// Returns the connection to the pool, if it can be reused.
-    async fn release(&mut self) {
-        let Some(mut connection) = self.connection.take() else {
-            return;
-        };
-        poll_fn(|cx| {
-            connection.drive(cx);
-            Poll::Ready(())
-        })
-        .await;
-        if connection.end.is_none() && connection.sender.is_ready() {
+    fn release(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && connection.http.is_reusable()
+        {
             self.pool.keep(connection);
         }
     }
