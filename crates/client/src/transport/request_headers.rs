@@ -135,3 +135,42 @@ impl ConfiguredHeaders {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ::http::Method;
+    use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+
+    use super::*;
+
+    #[test]
+    fn configured_headers_yield_to_those_of_the_transport_and_replace_the_usual() {
+        let configured = [
+            ("User-Agent", "team/1"),
+            ("X-Team", "blue"),
+            ("X-Team", "red"),
+            ("Authorization", "Bearer configured"),
+            ("Accept", "text/html"),
+            ("Content-Type", "text/plain"),
+        ];
+        let endpoint = configured.into_iter().fold(
+            ServerUrl::new("https://mcp.example.com/mcp").unwrap(),
+            |endpoint, (name, value)| endpoint.header(name, value).unwrap(),
+        );
+        let headers = ConfiguredHeaders::new(&endpoint);
+        let written = |login: Option<&str>| {
+            let mut request = RequestWriter::new(Method::POST, &["/mcp"]);
+            headers.write_always(&mut request);
+            request.text(&ACCEPT, "application/json");
+            if let Some(login) = login {
+                request.text(&AUTHORIZATION, login);
+            }
+            headers.write_others(&mut request, &[CONTENT_TYPE]);
+            request.written().to_owned()
+        };
+        let always = "POST /mcp HTTP/1.1\r\nhost: mcp.example.com\r\nuser-agent: team/1\r\nx-team: blue\r\n\
+                      x-team: red\r\naccept: application/json\r\nauthorization: ";
+        assert_eq!(written(None), format!("{always}Bearer configured\r\n"));
+        assert_eq!(written(Some("Bearer login")), format!("{always}Bearer login\r\n"));
+    }
+}

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use ::http::uri::{Authority, PathAndQuery, Scheme};
 use ::http::{HeaderName, HeaderValue, Uri};
 
@@ -76,6 +77,12 @@ impl ServerUrl {
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, ConnectError> {
         let name = HeaderName::try_from(name)
             .map_err(|_| address(name, "not a valid HTTP header name"))?;
+        if matches!(name, CONTENT_LENGTH | TRANSFER_ENCODING) {
+            return Err(address(
+                name.as_str(),
+                "the length of a body is set by Consort: remove this header",
+            ));
+        }
         let Ok(mut value) = HeaderValue::try_from(value) else {
             return Err(address(
                 name.as_str(),
@@ -234,6 +241,15 @@ fn address(address: &str, reason: &'static str) -> ConnectError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_configured_header_does_not_set_the_length_of_bodies() {
+        for name in ["Content-Length", "transfer-encoding"] {
+            let url = ServerUrl::new("https://example.com").unwrap();
+            let error = url.header(name, "5").unwrap_err().to_string();
+            assert!(error.contains("remove this header"), "{error}");
+        }
+    }
 
     #[test]
     fn plain_http_is_for_this_machine() {

@@ -91,6 +91,12 @@ impl RequestWriter {
         memmem::find(&self.head, &line).is_some()
     }
 
+    /// Returns what was written.
+    #[cfg(test)]
+    pub(crate) fn written(&self) -> &str {
+        std::str::from_utf8(&self.head).expect("the test writes ASCII")
+    }
+
     /// Ends the head, and adds the body.
     pub(crate) fn finish(mut self, body: Bytes, permit: &SendPermit) -> RequestMessage {
         let may_have_body = matches!(self.method, Method::POST | Method::PUT | Method::PATCH);
