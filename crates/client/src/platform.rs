@@ -68,19 +68,33 @@ pub(crate) fn has_unread_bytes(_pipe: impl AsFd) -> bool {
 /// The time that this computer has slept since boot: one clock counts it, another does not.
 #[cfg(target_os = "linux")]
 pub(crate) fn time_slept() -> Duration {
-    use rustix::time::{ClockId, clock_gettime};
-    let time = |clock| {
-        let time = clock_gettime(clock);
-        let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
-        seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
-    };
-    time(ClockId::Boottime).saturating_sub(time(ClockId::Monotonic))
+    time_since_boot().saturating_sub(clock(rustix::time::ClockId::Monotonic))
+}
+
+/// The time since boot, sleep of the computer included.
+#[cfg(target_os = "linux")]
+pub(crate) fn time_since_boot() -> Duration {
+    clock(rustix::time::ClockId::Boottime)
+}
+
+#[cfg(target_os = "linux")]
+fn clock(id: rustix::time::ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(id);
+    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
+    seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Zero: elsewhere no clock counts it, and a sleep shows when requests time out or the kernel's probes fail.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn time_slept() -> Duration {
     Duration::ZERO
+}
+
+/// The time since this was first called: elsewhere no clock counts sleep.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn time_since_boot() -> Duration {
+    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(std::time::Instant::now).elapsed()
 }
 
 /// Limits the time that sent bytes may stay unacknowledged. Zero is the kernel's default.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::http::header::PROXY_AUTHORIZATION;
 use ::http::{Method, StatusCode};
@@ -20,10 +20,11 @@ use super::SendPermit;
 use super::http1::{ExchangeError, Http1Connection, RequestMessage, RequestWriter};
 use super::network::NetworkSettings;
 use super::origin_route::OriginRoute;
-use super::resume::{KeepAlive, has_slept, slept};
+use super::resume::KeepAlive;
 use super::stream::OriginStream;
 use super::url::HttpUrl;
 use crate::limits::{Limits, Times};
+use crate::platform::time_since_boot;
 
 mod reply;
 
@@ -164,8 +165,7 @@ impl HttpConnectionPool {
     }
 
     fn keep(&self, mut connection: HttpPoolConnection) {
-        connection.since = Instant::now();
-        connection.slept = slept();
+        connection.since = time_since_boot();
         connection.used = true;
         let mut idle = self.0.idle();
         if idle.connections.len() < self.0.most_idle {
@@ -182,8 +182,7 @@ impl HttpConnectionPool {
             let stream = origin.route.open(origin.connect, origin.keep_alive).await?;
             Ok(HttpPoolConnection {
                 http: Http1Connection::new(stream, origin.head_bytes.max(8 << 10)),
-                since: Instant::now(),
-                slept: slept(),
+                since: time_since_boot(),
                 home: Handle::current().id(),
                 used: false,
             })
@@ -202,10 +201,8 @@ impl PoolOrigin {
 
     /// Removes the connections whose time is up.
     fn overdue(&self, idle: &mut IdleConnections) -> VecDeque<HttpPoolConnection> {
-        let due = |connection: &HttpPoolConnection| {
-            connection.since.elapsed() >= self.longest_idle || has_slept(connection.slept)
-        };
-        let count = idle.connections.iter().take_while(|connection| due(connection)).count();
+        let due = |since| time_since_boot().saturating_sub(since) >= self.longest_idle;
+        let count = idle.connections.iter().take_while(|connection| due(connection.since)).count();
         idle.connections.drain(..count).collect()
     }
 }
@@ -223,7 +220,7 @@ async fn sweep(origin: Weak<PoolOrigin>) {
                 drop(overdue);
                 return;
             };
-            origin.longest_idle.saturating_sub(first.since.elapsed())
+            (first.since + origin.longest_idle).saturating_sub(time_since_boot())
         };
         tokio::time::sleep(pause).await;
     }
@@ -245,9 +242,8 @@ fn described(error: &io::Error) -> io::Error {
 #[derive(Debug)]
 struct HttpPoolConnection {
     http: Http1Connection<OriginStream>,
-    since: Instant,
-    /// Time that the computer had slept at `since`.
-    slept: Duration,
+    /// Time since boot when it became idle. Time that the computer slept counts: its peer may have closed it.
+    since: Duration,
     /// The runtime that it is registered with.
     home: runtime::Id,
     /// True if it served a request before, so that its peer may have closed it meanwhile.
