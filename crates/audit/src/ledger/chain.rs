@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::archive::archive;
 use super::record::{
@@ -43,9 +43,9 @@ pub(super) struct TrimCount {
 pub(super) struct LedgerChain<'a> {
     transaction: &'a Transaction<'a>,
     /// Inserts a record without a value in the columns that version 1 did not have.
-    insert: Statement<'a>,
+    insert: CachedStatement<'a>,
     /// Inserts any other record, once there is one.
-    insert_wide: Option<Statement<'a>>,
+    insert_wide: Option<CachedStatement<'a>>,
     /// The sequence number of the last record.
     pub(super) sequence: i64,
     hash: RecordHash,
@@ -73,7 +73,7 @@ impl<'a> LedgerChain<'a> {
         Ok(())
     }
 
-    fn insert_wide(&mut self) -> Result<&mut Statement<'a>, rusqlite::Error> {
+    fn insert_wide(&mut self) -> Result<&mut CachedStatement<'a>, rusqlite::Error> {
         let insert = match self.insert_wide.take() {
             Some(insert) => insert,
             None => insert(self.transaction, WIDTH)?,
@@ -168,7 +168,9 @@ impl<'a> LedgerChain<'a> {
 
     /// The sequence number of the first record.
     fn first(&self) -> Result<Option<i64>, rusqlite::Error> {
-        self.transaction.query_row("SELECT min(seq) FROM records", [], |row| row.get(0))
+        self.transaction
+            .prepare_cached("SELECT min(seq) FROM records")?
+            .query_row([], |row| row.get(0))
     }
 
     /// The number of the last expired record, if the first expired long enough ago to be worth a checkpoint.
@@ -182,7 +184,7 @@ impl<'a> LedgerChain<'a> {
         let oldest = now().saturating_sub(age);
         let time = |at: i64| -> Result<Option<i64>, rusqlite::Error> {
             let one = "SELECT time FROM records WHERE seq = ?";
-            self.transaction.query_row(one, [at], |row| row.get(0)).optional()
+            self.transaction.prepare_cached(one)?.query_row([at], |row| row.get(0)).optional()
         };
         // Many at once: each time costs a checkpoint, which is a record too.
         if time(first)?.is_none_or(|time| time >= oldest.saturating_sub(age / 64)) {
@@ -243,7 +245,9 @@ impl<'a> LedgerChain<'a> {
     /// Bytes in use.
     fn used(&self) -> Result<i64, rusqlite::Error> {
         let number = |name: &str| {
-            self.transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+            self.transaction
+                .prepare_cached(&format!("PRAGMA {name}"))?
+                .query_row([], |row| row.get::<_, i64>(0))
         };
         Ok((number("page_count")? - number("freelist_count")?) * number("page_size")?)
     }
@@ -253,10 +257,10 @@ impl<'a> LedgerChain<'a> {
 fn insert<'a>(
     transaction: &'a Transaction<'_>,
     width: usize,
-) -> Result<Statement<'a>, rusqlite::Error> {
+) -> Result<CachedStatement<'a>, rusqlite::Error> {
     let columns: Vec<&str> = COLUMNS.split(", ").take(width).collect();
     let (columns, holes) = (columns.join(", "), "?,".repeat(width));
-    transaction.prepare(&format!("INSERT INTO records ({columns}, hash) VALUES ({holes}?)"))
+    transaction.prepare_cached(&format!("INSERT INTO records ({columns}, hash) VALUES ({holes}?)"))
 }
 
 /// The end of a chain: the number and the hash of its last record.
@@ -280,7 +284,8 @@ impl ChainAppend<'_> {
     ) -> Result<(), rusqlite::Error> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (sequence, hash) = transaction
-            .query_row("SELECT seq, hash FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            .prepare_cached("SELECT seq, hash FROM head")?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut chain = LedgerChain {
             transaction: &transaction,
             insert: insert(&transaction, WIDTH_V1)?,
@@ -294,7 +299,8 @@ impl ChainAppend<'_> {
         let (sequence, hash) = (chain.sequence, chain.hash);
         drop(chain);
         transaction
-            .execute("UPDATE head SET seq = ?, hash = ?", rusqlite::params![sequence, hash])?;
+            .prepare_cached("UPDATE head SET seq = ?, hash = ?")?
+            .execute(rusqlite::params![sequence, hash])?;
         *self.tried = Some((sequence, hash));
         transaction.commit()
     }
