@@ -41,6 +41,8 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Http1Connection<S> {
     stream: S,
+    /// A request whose response began before all of it was written.
+    unwritten: Option<RequestMessage>,
     /// Bytes that were read and not decoded yet.
     unread: Bytes,
     body: BodyDecoder,
@@ -62,6 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1Connection<S> {
     pub(crate) fn new(stream: S, max_head: usize) -> Self {
         Self {
             stream,
+            unwritten: None,
             unread: Bytes::new(),
             body: BodyDecoder::default(),
             max_head,
@@ -114,7 +117,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1Connection<S> {
         }
         match ready!(self.poll_head(request, reader, cx)) {
             Ok(mut head) => {
-                self.keep_alive = head.keep_alive && request.is_written();
+                self.keep_alive = head.keep_alive && reader.write_error.is_none();
+                if reader.write_error.is_none() && !request.is_written() {
+                    self.unwritten = Some(request.take());
+                }
                 self.body = std::mem::take(&mut head.body);
                 Poll::Ready(Ok(head))
             }
@@ -200,8 +206,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1Connection<S> {
         }
     }
 
+    /// Writes the rest of the request while its response is read.
+    fn poll_unwritten(&mut self, cx: &mut Context<'_>) {
+        let Some(mut request) = self.unwritten.take() else { return };
+        match self.poll_write(&mut request, cx) {
+            Poll::Pending => self.unwritten = Some(request),
+            Poll::Ready(Ok(())) => {}
+            // The server does not want it. Its response counts.
+            Poll::Ready(Err(_)) => self.keep_alive = false,
+        }
+    }
+
     /// Reads into `unread`, and returns the number of bytes.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.poll_unwritten(cx);
         let Self { stream, unread, .. } = self;
         SCRATCH.with_borrow_mut(|scratch| {
             let mut buffer = ReadBuf::new(scratch);
@@ -226,6 +244,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1Connection<S> {
                 self.body.skip(chunk.len());
                 continue;
             }
+            self.poll_unwritten(cx);
             let mut room = bytes.limit(left.min(LARGE_READ));
             let read = poll_read_buf(Pin::new(&mut self.stream), cx, &mut room);
             let count = match ready!(read) {
@@ -252,7 +271,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1Connection<S> {
 
     /// Returns true if another request can be sent.
     pub(crate) fn is_reusable(&self) -> bool {
-        self.keep_alive && self.body.is_done() && self.unread.is_empty()
+        let is_over = self.body.is_done() && self.unwritten.is_none() && self.unread.is_empty();
+        self.keep_alive && is_over
     }
 
     fn fail(&mut self, reason: String) -> String {

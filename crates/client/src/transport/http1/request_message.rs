@@ -139,6 +139,17 @@ impl RequestMessage {
         [&self.head[self.head_written..], &self.body]
     }
 
+    /// Takes the part that is left to write.
+    pub(super) fn take(&mut self) -> Self {
+        Self {
+            head: std::mem::take(&mut self.head),
+            head_written: std::mem::take(&mut self.head_written),
+            body: std::mem::take(&mut self.body),
+            observer: self.observer.take(),
+            ..*self
+        }
+    }
+
     /// Skips written bytes. After the last one, the observer knows that the request is sent.
     pub(super) fn advance(&mut self, count: usize) {
         self.is_begun = true;

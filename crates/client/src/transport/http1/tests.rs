@@ -254,6 +254,34 @@ async fn an_early_refusal_of_a_large_body_is_read_and_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_request_is_written_to_its_end_while_its_response_is_read() {
+    for length in ["content-length: 10", "transfer-encoding: chunked"] {
+        let (ours, mut peer) = duplex(1024);
+        let mut connection = Http1Connection::new(ours, MAX_HEAD);
+        let server = tokio::spawn(async move {
+            let mut begin = [0; 512];
+            peer.read_exact(&mut begin).await.unwrap();
+            let is_chunked = length.contains("chunked");
+            let head = format!("HTTP/1.1 200 OK\r\n{length}\r\n\r\n");
+            peer.write_all(head.as_bytes()).await.unwrap();
+            peer.write_all(if is_chunked { b"5\r\nearly\r\n" } else { b"early" }).await.unwrap();
+            let mut rest = vec![0; (1 << 20) - 512];
+            peer.read_exact(&mut rest).await.unwrap();
+            peer.write_all(if is_chunked { b"5\r\nlater\r\n0\r\n\r\n" } else { b"later" })
+                .await
+                .unwrap();
+            peer
+        });
+        let exchanged = exchange(&mut connection, post(vec![b'x'; 1 << 20])).await;
+        assert_eq!(
+            exchanged.as_ref().map(|(_, body, _)| body.as_slice()),
+            Ok(b"earlylater".as_slice())
+        );
+        drop(server.await.unwrap());
+    }
+}
+
+#[tokio::test]
 async fn a_large_body_is_read_into_one_buffer() {
     let (ours, mut peer) = duplex(1 << 16);
     let mut connection = Http1Connection::new(ours, MAX_HEAD);
