@@ -50,7 +50,7 @@ struct PoolOrigin {
 /// Idle connections, the longest idle first.
 #[derive(Debug, Default)]
 struct IdleConnections {
-    connections: VecDeque<HttpPoolConnection>,
+    connections: VecDeque<Box<HttpPoolConnection>>,
     /// Task that closes them when their time is up; it exists while there are any.
     sweeper: Option<JoinHandle<()>>,
 }
@@ -154,7 +154,7 @@ impl HttpConnectionPool {
         }
     }
 
-    fn take(&self) -> Option<HttpPoolConnection> {
+    fn take(&self) -> Option<Box<HttpPoolConnection>> {
         let mut idle = self.0.idle();
         // The sweeper may be late, and what nobody used while the computer slept may be dead.
         let _overdue = self.0.overdue(&mut idle);
@@ -164,7 +164,7 @@ impl HttpConnectionPool {
         idle.connections.remove(at)
     }
 
-    fn keep(&self, mut connection: HttpPoolConnection) {
+    fn keep(&self, mut connection: Box<HttpPoolConnection>) {
         connection.since = time_since_boot();
         connection.used = true;
         let mut idle = self.0.idle();
@@ -176,16 +176,16 @@ impl HttpConnectionPool {
         }
     }
 
-    async fn connect(&self) -> io::Result<HttpPoolConnection> {
+    async fn connect(&self) -> io::Result<Box<HttpPoolConnection>> {
         let origin = &self.0;
         let connecting = async {
             let stream = origin.route.open(origin.connect, origin.keep_alive).await?;
-            Ok(HttpPoolConnection {
+            Ok(Box::new(HttpPoolConnection {
                 http: Http1Connection::new(stream, origin.head_bytes.max(8 << 10)),
                 since: time_since_boot(),
                 home: Handle::current().id(),
                 used: false,
-            })
+            }))
         };
         tokio::time::timeout(origin.connect, connecting).await.unwrap_or_else(|_| {
             let message = format!("connection timeout{}", origin.route.through());
@@ -200,7 +200,7 @@ impl PoolOrigin {
     }
 
     /// Removes the connections whose time is up.
-    fn overdue(&self, idle: &mut IdleConnections) -> VecDeque<HttpPoolConnection> {
+    fn overdue(&self, idle: &mut IdleConnections) -> VecDeque<Box<HttpPoolConnection>> {
         let due = |since| time_since_boot().saturating_sub(since) >= self.longest_idle;
         let count = idle.connections.iter().take_while(|connection| due(connection.since)).count();
         idle.connections.drain(..count).collect()
@@ -238,7 +238,7 @@ fn described(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), explained(error.to_string()))
 }
 
-/// One connection.
+/// One connection, boxed because it moves between calls.
 #[derive(Debug)]
 struct HttpPoolConnection {
     http: Http1Connection<OriginStream>,

@@ -27,7 +27,7 @@ pub(crate) enum BodyError {
 pub(crate) struct PooledResponse {
     pub(super) head: ResponseHead,
     /// The connection, until the body has been read.
-    pub(super) connection: Option<HttpPoolConnection>,
+    pub(super) connection: Option<Box<HttpPoolConnection>>,
     pub(super) pool: HttpConnectionPool,
 }
 
