@@ -128,7 +128,7 @@ fn status_and_body(answer: &str) -> (&str, &str) {
 }
 
 #[tokio::test]
-async fn a_site_is_behind_the_same_door() {
+async fn http_routes_require_the_authentication_of_mcp() {
     let served = served(Parrot::default()).await;
     let host = "Host: localhost\r\nAuthorization: Bearer s3cret";
     let answer = asked(&served, &format!("PUT /route/a?b=c HTTP/1.1\r\n{host}"), "hello").await;
@@ -168,7 +168,7 @@ async fn signed_in(served: &Served) -> (String, String) {
 const OWN: &str = "\r\nOrigin: http://localhost:1";
 
 #[tokio::test]
-async fn a_browser_that_showed_the_token_once_gets_a_pass() {
+async fn a_browser_that_sends_the_token_once_gets_a_session_cookie() {
     let served = served(Parrot::default()).await;
     let head = "POST /route/open HTTP/1.1\r\nHost: localhost:1";
     let answer = asked(&served, head, "wrong").await;
@@ -277,7 +277,7 @@ async fn another_token_ends_the_sessions_of_the_old_one() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_what_a_site_does_for_it() {
+async fn a_client_that_disconnects_ends_the_stream_of_a_route() {
     let parrot = Parrot::default();
     let left = Arc::clone(&parrot.left);
     let served = served(parrot).await;
@@ -297,7 +297,7 @@ async fn a_client_that_leaves_ends_what_a_site_does_for_it() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_those_who_look_on() {
+async fn a_subscriber_that_does_not_read_does_not_delay_the_drain() {
     let parrot = Parrot::default();
     let left = Arc::clone(&parrot.left);
     let served = served(parrot).await;

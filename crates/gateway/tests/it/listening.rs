@@ -32,7 +32,7 @@ async fn subscribed(peer: &Peer, wanted: Value) -> Exchange {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_that_change_are_told_and_read_anew() {
+async fn changed_lists_are_announced_and_read_again() {
     all(async |served| {
         let [modern, legacy] = served.peers(json!({})).await;
         let wanted = json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true });
@@ -56,7 +56,7 @@ async fn lists_that_change_are_told_and_read_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_that_a_server_says_changed_is_told_even_if_it_reads_the_same() {
+async fn a_list_change_is_forwarded_even_if_the_list_is_the_same() {
     all(async |served| {
         let [modern, legacy] = served.peers(json!({})).await;
         let mut subscription = subscribed(&modern, json!({ "toolsListChanged": true })).await;
@@ -79,7 +79,7 @@ async fn a_list_that_a_server_says_changed_is_told_even_if_it_reads_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn updates_of_a_resource_reach_whoever_watches_it() {
+async fn updates_of_a_resource_reach_its_subscribers() {
     all(async |served| {
         let [modern, legacy] = served.peers(json!({})).await;
         let other = served.legacy().await;
@@ -117,7 +117,7 @@ async fn updates_of_a_resource_reach_whoever_watches_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_legacy_server_is_told_of_the_first_who_watches_and_of_the_last_who_stops() {
+async fn a_legacy_server_gets_one_subscription_of_a_resource_for_all_clients() {
     let list = json!({ "resources": [{ "uri": "a://1", "name": "one" }] });
     let mut manner = Manner::legacy()
         .answer("resources/list", &list)
@@ -150,7 +150,7 @@ async fn a_legacy_server_is_told_of_the_first_who_watches_and_of_the_last_who_st
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn log_messages_are_of_the_level_a_client_wants() {
+async fn a_client_gets_log_messages_of_its_level_and_above() {
     // Over HTTP, a legacy server logs on the stream all calls share, where the answer may overtake it.
     for speaks in [Speaks::LEGACY, Speaks::MODERN] {
         let served = Served::new(vec![program("r", reference::stdio(speaks))], quick()).await;
