@@ -260,15 +260,15 @@ async fn a_connection_above_the_limit_gets_503_and_a_later_one_is_served() {
         let mut peer = TcpStream::connect(&address).await.unwrap();
         peer.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut head = vec![0; 12];
-        peer.read_exact(&mut head).await.unwrap();
+        let read = tokio::time::timeout(testkit::WAIT_LIMIT, peer.read_exact(&mut head)).await;
+        read.expect("a status line").unwrap();
         (peer, String::from_utf8(head).unwrap())
     };
     let (first, answer) = asked().await;
     assert_eq!(answer, "HTTP/1.1 200");
-    let (mut second, answer) = asked().await;
+    let (second, answer) = asked().await;
     assert_eq!(answer, "HTTP/1.1 503");
-    let mut rest = String::new();
-    second.read_to_string(&mut rest).await.unwrap();
+    let rest = testkit::read_answer_async(second).await;
     assert!(rest.contains("retry-after: 1\r\n"), "{rest}");
     let (_, body) = rest.split_once("\r\n\r\n").unwrap();
     assert!(rest.contains(&format!("content-length: {}\r\n", body.len())), "{rest}");
