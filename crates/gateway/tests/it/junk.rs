@@ -339,6 +339,7 @@ host, port = address.rsplit(":", 1)
 client = socket.create_connection((host, int(port)), timeout=60)
 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+# Slower than the gateway waits for a body.
 def trickle():
     for _ in range(30):
         time.sleep(0.1)

@@ -167,6 +167,7 @@ async fn a_hundred_calls_with_randomly_cut_connections_lose_and_repeat_no_event(
                 if heard.result.is_none() {
                     if next(2) == 0 {
                         drop(stream);
+                        // Of random length, so that it ends before, while and after the gateway notices.
                         tokio::time::sleep(Duration::from_millis(next(8) as u64)).await;
                         stream = peer.resume(heard.last()).await;
                     } else {
@@ -530,7 +531,8 @@ async fn a_client_that_resumes_after_an_error_stops_resuming() {
         let mut client = StepwiseClient::connect(sdk, &served.url).await;
         let failed = client.call(&json!({ "name": "write", "arguments": failing })).await;
         assert!(failed["error"].as_str().unwrap().contains("it failed"), "{sdk:?}: {failed}");
-        // The clients for TypeScript take only a result for an answer, and resume the stream.
+        // The clients for TypeScript take only a result for an answer, and resume the stream after a second. Nothing
+        // tells that they do not resume again.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let fine = client.call(&json!({ "name": "write", "arguments": counting(2) })).await;
         assert_eq!(

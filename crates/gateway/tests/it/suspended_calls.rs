@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_hub::ManagedState;
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
@@ -328,8 +329,12 @@ async fn a_server_that_dies_during_a_suspended_call_leaves_the_outcome_unknown()
     let peer = Peer::modern(&served.url, None, able());
     let script = steps(&[Step::Message(question.to_string()), Step::Sleep(200), Step::Exit(3)]);
     let asked = peer.call("write", script.clone()).await;
-    // The process ends by itself after 200 ms.
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    let server = "r".parse().unwrap();
+    testkit::wait_until_async("the server is dead", async || {
+        let status = served.hub.status(&server).unwrap();
+        status.state != ManagedState::Ready || status.restarts > 0
+    })
+    .await;
     let params = json!({
         "name": "write", "arguments": script, "inputResponses": { "q1": ada() },
         "requestState": asked["result"]["requestState"],
