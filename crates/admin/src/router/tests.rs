@@ -165,11 +165,5 @@ fn without_users_no_page_to_sign_in_at_is_named() {
 /// `UPDATE_DOCS=1` writes it anew.
 #[test]
 fn the_description_is_of_what_there_is() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
-    let now = format!("{:#}\n", openapi::document(routes()));
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(file, &now).expect("the file can be written");
-    }
-    let written = std::fs::read_to_string(file).unwrap_or_default();
-    assert!(written == now, "docs/openapi.json is old: run the tests with UPDATE_DOCS=1");
+    testkit::docs::hold_json("docs/openapi.json", &openapi::generated::document(routes()));
 }
