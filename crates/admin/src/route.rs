@@ -282,8 +282,14 @@ impl<T: DeserializeOwned + JsonSchema + Send> RouteInput for T {
                 members.insert(key, Value::String(value));
             }
         }
-        serde_json::from_value(Value::Object(members))
-            .map_err(|error| AdminError::bad_request(format!("invalid query string: {error}")))
+        // Read as a body, so that the program has the code to read each input once.
+        let json = Value::Object(members).to_string();
+        serde_json::from_slice(json.as_bytes()).map_err(|error| {
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            let (error, place) = (error.to_string(), place.as_str());
+            let error = error.strip_suffix(place).unwrap_or(&error);
+            AdminError::bad_request(format!("invalid query string: {error}"))
+        })
     }
 
     fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, AdminError> {
