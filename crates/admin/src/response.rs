@@ -12,11 +12,14 @@ use http::{HeaderValue, Response, StatusCode};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+#[cfg(test)]
 use serde_json::{Value, json};
 
 /// A response of a route.
 pub(crate) trait RouteResponse {
     fn into_response(self) -> Response<RouteBody>;
+    /// Status and description for `OpenAPI`.
+    #[cfg(test)]
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value);
 }
 
@@ -28,6 +31,7 @@ impl<T: Serialize + JsonSchema> RouteResponse for JsonResponse<T> {
         json(StatusCode::OK, &self.0)
     }
 
+    #[cfg(test)]
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
         (200, content("application/json", &generator.subschema_for::<T>()))
     }
@@ -46,6 +50,7 @@ impl<T: Serialize + JsonSchema> RouteResponse for WithCookie<T> {
         response
     }
 
+    #[cfg(test)]
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
         JsonResponse::<T>::describe(generator)
     }
@@ -65,6 +70,7 @@ impl<T: Serialize + JsonSchema> RouteResponse for CreatedResponse<T> {
         json(StatusCode::CREATED, &self.0)
     }
 
+    #[cfg(test)]
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
         (201, content("application/json", &generator.subschema_for::<T>()))
     }
@@ -80,6 +86,7 @@ impl RouteResponse for AcceptedResponse {
         response
     }
 
+    #[cfg(test)]
     fn describe(_: &mut SchemaGenerator) -> (u16, Value) {
         (202, json!({ "description": "Accepted: the work continues in the background." }))
     }
@@ -99,6 +106,7 @@ impl RouteResponse for EmptyResponse {
         response
     }
 
+    #[cfg(test)]
     fn describe(_: &mut SchemaGenerator) -> (u16, Value) {
         (204, json!({ "description": "Success, without content." }))
     }
@@ -133,6 +141,7 @@ impl<E: JsonSchema> RouteResponse for EventStream<E> {
         response
     }
 
+    #[cfg(test)]
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
         let mut described = content("text/event-stream", &json!({ "type": "string" }));
         // One line `event: …` and one line `data: …` for each of these.
@@ -165,6 +174,7 @@ pub(crate) fn encode_event<E: Serialize>(event: &E) -> Bytes {
     Bytes::from(format!("event: {event}\ndata: {data}\n\n"))
 }
 
+#[cfg(test)]
 fn content(kind: &str, schema: &(impl Serialize + ?Sized)) -> Value {
     json!({ "description": "Success.", "content": { kind: { "schema": schema } } })
 }

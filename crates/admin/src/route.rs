@@ -7,7 +7,9 @@ use consort_core::{BoxFuture, Caller, Rights};
 use consort_server::{BrowserSession, BrowserSignIn, RouteBody};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Response, StatusCode};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
+#[cfg(test)]
+use schemars::{Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -25,15 +27,23 @@ pub(crate) struct ApiRoute {
     pub(crate) method: Method,
     /// The path, with `{name}` for its parameters.
     pub(crate) path: &'static str,
-    /// One-sentence description.
-    pub(crate) about: &'static str,
     /// The least rights of its callers; `None` if no authentication is needed.
     pub(crate) needs: Option<Rights>,
+    /// Its `OpenAPI` description.
+    #[cfg(test)]
+    pub(crate) description: RouteDescription,
+    run: RouteHandler,
+}
+
+/// The `OpenAPI` description of a route.
+#[cfg(test)]
+pub(crate) struct RouteDescription {
+    /// One sentence.
+    pub(crate) about: &'static str,
     /// Schema of the input: from the query of a `GET`, else from the body.
     pub(crate) takes: fn(&mut SchemaGenerator) -> Option<Schema>,
-    /// Status and description of the response, for `OpenAPI`.
+    /// Status and description of the response.
     pub(crate) says: fn(&mut SchemaGenerator) -> (u16, Value),
-    run: RouteHandler,
 }
 
 type RouteHandler =
@@ -126,6 +136,7 @@ where
     route(Method::DELETE, path, about, run)
 }
 
+#[cfg_attr(not(test), expect(unused_variables, reason = "the description is made by a test"))]
 fn route<I, O, F, R>(method: Method, path: &'static str, about: &'static str, run: F) -> ApiRoute
 where
     I: RouteInput,
@@ -148,7 +159,14 @@ where
     });
     // A route that states no rights is the owner's.
     let needs = Some(Rights::Owner);
-    ApiRoute { method, path, about, needs, takes: I::schema, says: O::describe, run }
+    ApiRoute {
+        method,
+        path,
+        needs,
+        #[cfg(test)]
+        description: RouteDescription { about, takes: I::schema, says: O::describe },
+        run,
+    }
 }
 
 impl ApiRoute {
@@ -222,6 +240,7 @@ fn decode_percent(text: &str) -> Option<String> {
 
 /// The input of a route.
 pub(crate) trait RouteInput: Sized + Send {
+    #[cfg(test)]
     fn schema(generator: &mut SchemaGenerator) -> Option<Schema>;
     fn of_query(query: &str) -> Result<Self, AdminError>;
     fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, AdminError>;
@@ -231,6 +250,7 @@ pub(crate) trait RouteInput: Sized + Send {
 pub(crate) struct NoInput;
 
 impl RouteInput for NoInput {
+    #[cfg(test)]
     fn schema(_: &mut SchemaGenerator) -> Option<Schema> {
         None
     }
@@ -245,6 +265,7 @@ impl RouteInput for NoInput {
 }
 
 impl<T: DeserializeOwned + JsonSchema + Send> RouteInput for T {
+    #[cfg(test)]
     fn schema(generator: &mut SchemaGenerator) -> Option<Schema> {
         Some(generator.subschema_for::<T>())
     }
@@ -261,8 +282,14 @@ impl<T: DeserializeOwned + JsonSchema + Send> RouteInput for T {
                 members.insert(key, Value::String(value));
             }
         }
-        serde_json::from_value(Value::Object(members))
-            .map_err(|error| AdminError::bad_request(format!("invalid query string: {error}")))
+        // Read as a body, so that the program has the code to read each input once.
+        let json = Value::Object(members).to_string();
+        serde_json::from_slice(json.as_bytes()).map_err(|error| {
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            let (error, place) = (error.to_string(), place.as_str());
+            let error = error.strip_suffix(place).unwrap_or(&error);
+            AdminError::bad_request(format!("invalid query string: {error}"))
+        })
     }
 
     fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, AdminError> {

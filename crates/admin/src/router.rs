@@ -57,7 +57,7 @@ async fn describe(
     _: RequestContext,
     _: NoInput,
 ) -> Result<JsonResponse<serde_json::Value>, AdminError> {
-    Ok(JsonResponse(openapi::document(routes())))
+    Ok(JsonResponse(openapi::document()))
 }
 
 impl AdminState {

@@ -80,7 +80,7 @@ pub use edit::rewrite::{
 };
 pub use options::{ConsortOptions, ProfileConfig, ServeConfig, merge_policies};
 pub use resolve::{SystemValues, ValueSource, expand_variables};
-pub use schema::config_schema;
+pub use schema::{config_schema, generate_config_schema};
 pub use server::limits::ServerLimits;
 pub use server::options::ServerOptions;
 pub use server::origin::ServerOrigin;

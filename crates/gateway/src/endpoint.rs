@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_that_is_being_made_holds_up_nobody_who_has_one() {
+    fn a_listing_that_is_being_built_does_not_block_callers_that_have_one() {
         let ((asked, is_asked), (go, may)) = (mpsc::sync_channel(1), mpsc::channel());
         let toolbox = Arc::new(Slow { asked, may: Mutex::new(may) });
         let endpoint = GatewayEndpoint::new(
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_see_the_same_share_one_menu_whatever_their_capabilities() {
+    fn callers_with_the_same_catalog_share_one_listing() {
         let endpoint = endpoint(100);
         let first = endpoint.current_listing(&Caller::owner());
         for n in 0..64 {
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn menus_that_nobody_follows_are_bounded() {
+    fn listings_without_a_follower_are_limited() {
         let endpoint = endpoint(4);
         let followed = endpoint.follow(&caller(0));
         for n in 0..100 {

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_says_its_class_its_server_and_if_a_repeat_is_safe() {
+    fn every_error_states_its_class_its_server_and_if_a_retry_is_safe() {
         let a = || "a".parse::<ServerId>().unwrap();
         let (text, limit) = (|| "x".to_owned(), Duration::from_secs(1));
         let detail = OperatorText::default;
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_wrote_for_its_operator_is_in_nothing_that_a_client_gets() {
+    fn clients_do_not_get_text_for_the_operator() {
         let secret = || OperatorText::from("ada's secret".to_owned());
         let a = || "a".parse::<ServerId>().unwrap();
         let reason = || "the process exited (exit status: 9, incident 1)".to_owned();

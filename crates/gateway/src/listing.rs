@@ -375,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_is_told_by_its_fixed_parts() {
+    fn a_uri_matches_a_template_by_its_fixed_parts() {
         for (template, uri, expected) in [
             ("test://template/{id}/data", "test://template/7/data", true),
             ("test://template/{id}/data", "test://template/7/date", false),

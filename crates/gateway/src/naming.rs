@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_kept_if_it_is_the_only_one() {
+    fn a_name_of_one_server_only_is_kept() {
         let mut names = NameRegistry::new(NamingScheme::Auto);
         assert_eq!(
             give(
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_once_given_stays_whoever_comes_later() {
+    fn an_assigned_name_stays_when_servers_are_added() {
         let mut names = NameRegistry::new(NamingScheme::Auto);
         assert_eq!(give(&mut names, PrimitiveKind::Tools, &[("b", "search")]), ["search"]);
         let both = [("a", "search"), ("b", "search")];
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_such_as_every_provider_takes_and_never_the_same() {
+    fn names_are_unique_and_valid_for_every_provider() {
         let mut names = NameRegistry::new(NamingScheme::Auto);
         let long = "x".repeat(100);
         let things = [
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_names_all_alike() {
+    fn a_naming_template_applies_to_every_tool_and_to_no_uri() {
         let mut names = NameRegistry::new(NamingScheme::Template("{server}__{name}".to_owned()));
         assert_eq!(give(&mut names, PrimitiveKind::Tools, &[("a", "search")]), ["a__search"]);
         assert_eq!(
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn without_naming_what_two_servers_have_is_left_out() {
+    fn without_naming_a_name_of_two_servers_is_omitted() {
         let mut names = NameRegistry::new(NamingScheme::Never);
         let things = [("a", "search"), ("b", "search"), ("b", "odd.name")];
         assert_eq!(give(&mut names, PrimitiveKind::Tools, &things), ["-", "-", "odd.name"]);
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_tool_is_called_its_name_is_legal_and_its_own() {
+    fn hostile_tool_names_get_valid_and_unique_names() {
         let names = testkit::fixtures::naughty_strings();
         let distinct: HashSet<String> = names.into_iter().collect();
         let mut things: Vec<(ServerId, String)> = Vec::new();

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_member_in_another_spelling_is_refused_wherever_it_stands() {
+    fn a_known_member_in_another_case_is_refused_at_every_level() {
         for (method, params, place, known) in [
             ("tools/call", r#"{"name":"a","Name":"b"}"#, "params", "name"),
             ("tools/call", r#"{"name":"a","Arguments":{}}"#, "params", "arguments"),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_as_the_protocol_has_it_and_what_it_does_not_know_pass() {
+    fn members_in_the_case_of_the_protocol_and_unknown_members_pass() {
         for (method, params) in [
             ("tools/call", r#"{"name":"a","arguments":{"Name":1,"name":2},"_meta":{"a/Name":1}}"#),
             ("tools/call", r#"{"name":"a","names":1,"uri":"x","URI":"y"}"#),

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_to_the_name_that_clients_know() {
+    fn resource_links_have_the_uris_that_clients_know() {
         let names = HashMap::from([("file:///x".to_owned(), "one+file:///x".to_owned())]);
         let content = Json::parse(
             r#"[{"type":"resource_link","uri":"file:///x","n":1.0},{"type":"resource","resource":{"uri":"file:\/\/\/x","text":"file:///x"}},{"uri":"file:///y"}]"#,

@@ -118,7 +118,7 @@ impl Default for ExposureSettings {
 pub struct ExposureToolbox {
     inner: Arc<dyn Toolbox>,
     settings: ExposureSettings,
-    listings: [CatalogMemo<ExposedListing>; 3],
+    listings: [CatalogMemo<ExposedListing>; Exposure::ALL.len()],
     decisions: Mutex<CallerMap<Exposure>>,
     /// The last index, from which the next is built.
     index: Mutex<Option<Arc<ToolIndex>>>,

@@ -42,5 +42,6 @@ pub use squid::{PROXIED_HOST, PROXY_USER, Squid};
 pub use streams_server::{EventStore, streams_server};
 pub use tasks_server::{shared_tasks_server, tasks_server, tasks_server_stdio};
 pub use waiting::{
-    OutputLines, WAIT_LIMIT, read_answer, read_answer_async, wait_until, wait_until_async,
+    OutputLines, WAIT_LIMIT, read_answer, read_answer_async, read_until_async, wait_until,
+    wait_until_async,
 };

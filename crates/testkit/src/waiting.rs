@@ -64,6 +64,23 @@ pub async fn read_answer_async(mut stream: impl AsyncRead + Unpin) -> String {
     String::from_utf8(answer).expect("an answer is text")
 }
 
+/// Reads until the text that was read ends with these words, without blocking the thread. Panics with the part that was
+/// read after [`WAIT_LIMIT`], or if the stream ends before.
+pub async fn read_until_async(
+    stream: &mut (impl AsyncRead + Unpin),
+    read: &mut Vec<u8>,
+    end: &str,
+) {
+    let reading = async {
+        while !read.ends_with(end.as_bytes()) {
+            assert_ne!(stream.read_buf(read).await.expect("it is read"), 0, "no end with {end:?}");
+        }
+    };
+    if tokio::time::timeout(WAIT_LIMIT, reading).await.is_err() {
+        panic_unread(read);
+    }
+}
+
 fn panic_unread(answer: &[u8]) -> ! {
     let read = String::from_utf8_lossy(answer);
     panic!("no end of the answer within {WAIT_LIMIT:?}; read so far:\n{read}")

@@ -411,8 +411,14 @@ fn every_path_that_the_architecture_names_exists() {
 }
 
 /// The enums with a variant for each transport to a server.
-const TRANSPORT_ENUMS: [&str; 5] =
-    ["Transport", "UpstreamTransport", "ServerLocation", "TransportKind", "RemoteTransport"];
+const TRANSPORT_ENUMS: [&str; 6] = [
+    "AddTransport",
+    "Transport",
+    "UpstreamTransport",
+    "ServerLocation",
+    "TransportKind",
+    "RemoteTransport",
+];
 
 /// The files that name a transport to a URL, with the part that a new one has there. Its own file is one more.
 const TRANSPORT_FILES: [(&str, &str); 4] = [

@@ -428,8 +428,8 @@ fn what_cannot_be_archived_is_not_dropped() {
     for at in 0..5000 {
         ledger.begin(intent(&at.to_string())).end(OutcomeClass::Ok, 0);
         if at % 500 == 0 {
-            // The queue is written meanwhile, so that none of it is lost.
-            std::thread::sleep(Duration::from_millis(60));
+            // Written in parts, the last of which are above the size.
+            testkit::wait_until("it is written", || ledger.stats().written > at);
         }
     }
     ledger.close();

@@ -77,9 +77,10 @@ impl TransportKind {
 }
 
 impl RemoteTransport {
-    /// Returns the transport of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        TRANSPORTS.iter().find(|(known, _)| *known == name)?.1.remote()
+    /// Returns the transport of this name or alias.
+    pub fn named(name: &str) -> Option<Self> {
+        let mut known = TRANSPORTS.iter().chain(&TRANSPORT_ALIASES);
+        known.find(|(known, _)| *known == name)?.1.remote()
     }
 
     /// Returns its name in a config.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use consort_config::{Config, config_schema};
+use consort_config::{Config, config_schema, generate_config_schema};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
@@ -115,6 +115,12 @@ fn a_reference_to_the_schema_is_read_over() {
         assert_eq!(config.servers.len(), 1);
         assert!(validator.is_valid(&value(name, text).unwrap()));
     }
+}
+
+/// `UPDATE_DOCS=1` writes it anew.
+#[test]
+fn the_schema_is_of_the_declared_keys() {
+    testkit::docs::hold_json("docs/config.schema.json", &generate_config_schema());
 }
 
 #[test]

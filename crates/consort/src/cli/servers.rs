@@ -2,7 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, ValueEnum};
+use consort_config::{RemoteTransport, TransportConfig};
 
 use super::{Cli, CliCommand, ConfigCommand, duration, root_help};
 
@@ -38,7 +40,7 @@ pub(crate) struct AddServerArguments {
     #[arg(long, short = 'H', value_name = "NAME: VALUE", conflicts_with = "paste")]
     pub(crate) header: Vec<String>,
     /// Transport [default: stdio for a command; for a URL, whatever the server supports]
-    #[arg(long, short, value_enum, conflicts_with = "paste")]
+    #[arg(long, short, value_parser = transport(), conflicts_with = "paste")]
     pub(crate) transport: Option<AddTransport>,
     /// Read servers from standard input: an `mcp.json` in any supported format, or entries of one
     #[arg(long)]
@@ -73,13 +75,17 @@ pub(crate) struct PlacementArguments {
     pub(crate) no_connect: bool,
 }
 
-/// A transport: stdio for a command, Streamable HTTP or HTTP+SSE for a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AddTransport {
-    Stdio,
-    #[value(alias = "streamable-http")]
-    Http,
-    Sse,
+/// A transport of a config: for a URL, or stdio for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AddTransport(pub(crate) Option<RemoteTransport>);
+
+/// Parses the name of a transport.
+fn transport() -> impl TypedValueParser<Value = AddTransport> {
+    let names = TransportConfig::names().iter().map(|name| {
+        let is_default = *name == RemoteTransport::default().name();
+        PossibleValue::new(*name).aliases(is_default.then_some("streamable-http"))
+    });
+    PossibleValuesParser::new(names).map(|name| AddTransport(RemoteTransport::named(&name)))
 }
 
 /// The folder of a config: `consort` in the user's settings, or the current folder.

@@ -301,6 +301,7 @@ fn explanations(home: &Home) {
     let short = json_of(home, &["key", "new", "s", "--expires", "1s"]);
     let gone = json_of(home, &["key", "new", "g"]);
     json_of(home, &["key", "revoke", text(&gone["id"]), "--yes"]);
+    // A key expires by the wall clock, in whole seconds.
     std::thread::sleep(std::time::Duration::from_secs(2));
     let explain = |token: &str, more: &[&str]| -> (Ran, Value) {
         home.write("token.txt", &format!("{token}\n"));

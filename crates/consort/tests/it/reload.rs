@@ -144,6 +144,7 @@ fn a_config_that_is_being_written_does_not_count_until_it_is_whole() {
     let mut file = fs::File::create(home.path("consort.toml")).unwrap();
     for line in next.split_inclusive('\n') {
         file.write_all(line.as_bytes()).unwrap();
+        // For long enough that each piece could be taken for the whole.
         for _ in 0..6 {
             assert!(denied(&serving), "half of a config is in force");
             std::thread::sleep(Duration::from_millis(50));

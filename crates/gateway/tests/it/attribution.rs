@@ -133,7 +133,7 @@ async fn a_legacy_client_is_served_by_a_server_that_opens_no_legacy_session() {
 
 // R1
 #[tokio::test(flavor = "multi_thread")]
-async fn of_four_calls_at_once_each_is_asked_and_none_of_their_questions_fails() {
+async fn four_concurrent_calls_are_each_asked_and_no_question_fails() {
     for (is_modern, own_sessions) in [(false, false), (false, true), (true, true)] {
         let served = Served::new(vec![fastmcp()], quick()).await;
         let shared = Arc::new(client(&served.url, is_modern).await);
@@ -163,7 +163,7 @@ async fn of_four_calls_at_once_each_is_asked_and_none_of_their_questions_fails()
 
 // P2
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_that_a_caller_abandons_keep_nobody_from_being_asked() {
+async fn abandoned_questions_do_not_block_questions_to_others() {
     let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
     let limits = GatewayLimits { suspended_calls_per_caller: 4, ..settings.limits.clone() };
     let served = Served::new(vec![fastmcp()], GatewaySettings { limits, ..settings }).await;
@@ -265,7 +265,7 @@ async fn never_crossed(mut server: ServerSettings, tool: AskingTool, rounds: usi
 
 // R1
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_without_sessions_that_are_asked_at_once_are_each_asked_their_own_questions() {
+async fn clients_without_sessions_are_each_asked_their_own_questions_concurrently() {
     never_crossed(stdio("r", &Manner::legacy()), ROGUE, 25).await;
 }
 

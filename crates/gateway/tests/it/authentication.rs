@@ -45,6 +45,7 @@ impl Authenticator for IdentityProvider {
     ) -> BoxFuture<'a, Result<Caller, AuthError>> {
         Box::pin(async move {
             self.asked.fetch_add(1, Ordering::Relaxed);
+            // Long enough for concurrent requests to wait for the same check.
             tokio::time::sleep(Duration::from_millis(20)).await;
             let digest = *shown.digest();
             match shown.into_secret() {

@@ -30,7 +30,7 @@ async fn tools(peer: &Peer) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_of_either_era_are_listed_what_server_everything_has_for_their_capabilities() {
+async fn server_everything_lists_tools_by_the_capabilities_of_clients_of_either_era() {
     let http = everything(Everything::StreamableHttp);
     for server in [at("all", &http.url("/mcp")), program("all", everything_stdio())] {
         let served = Served::new(vec![server], patient()).await;
@@ -85,7 +85,7 @@ async fn clients_of_either_era_are_listed_what_server_everything_has_for_their_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_hears_that_the_lists_of_its_own_connection_changed() {
+async fn a_client_is_notified_when_the_lists_of_its_own_connection_change() {
     let list = |names: &[&str]| {
         let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
         json!({ "tools": names.iter().map(tool).collect::<Vec<_>>() })

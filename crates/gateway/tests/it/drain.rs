@@ -21,7 +21,7 @@ fn progress() -> Step {
 
 // F19
 #[tokio::test(flavor = "multi_thread")]
-async fn a_modern_client_that_leaves_cancels_its_call() {
+async fn a_modern_client_that_disconnects_cancels_its_call() {
     for manner in [Manner::legacy(), Manner::modern()] {
         let served = Served::over(&manner).await;
         {
@@ -85,7 +85,7 @@ async fn a_modern_client_that_leaves_cancels_its_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_flows_though_the_next_request_was_sent_already() {
+async fn a_pipelined_request_does_not_delay_the_events_of_the_first() {
     let served = Served::over(&Manner::modern()).await;
     for peer in served.peers(json!({})).await {
         let slow = json!({ "name": "write", "arguments": steps(&[progress(), Step::Sleep(700), done()]), "_meta": { "progressToken": 1 } });
@@ -137,7 +137,7 @@ async fn a_client_that_does_not_read_is_closed_and_others_do_not_notice() {
 
 // F25
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drained_gateway_finishes_what_runs_and_takes_nothing_new() {
+async fn a_draining_gateway_finishes_running_calls_and_accepts_no_connection() {
     let leftovers = Leftovers::new();
     let command = leftovers.mark(rogue::command(&Manner::legacy()));
     let served = Served::new(vec![hasty(program("r", command))], quick()).await;
@@ -182,7 +182,7 @@ async fn a_drained_gateway_finishes_what_runs_and_takes_nothing_new() {
 
 // F25
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_end_in_time_is_ended() {
+async fn calls_that_outlast_the_drain_limit_are_ended() {
     let leftovers = Leftovers::new();
     let command = leftovers.mark(rogue::command(&Manner::legacy()));
     let mut server = hasty(program("r", command));
@@ -213,7 +213,7 @@ async fn what_does_not_end_in_time_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_for_the_first_list_is_answered_before_the_gateway_ends() {
+async fn a_client_that_waits_for_the_first_list_is_answered_before_the_gateway_ends() {
     let slow = Manner { slow_start: 60_000, ..Manner::legacy() };
     let mut server = stdio("r", &slow);
     server.times.handshake = Duration::from_mins(1);
@@ -232,7 +232,7 @@ async fn whoever_waits_for_the_first_list_is_answered_before_the_gateway_ends() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_deleted_ends_what_runs_in_it() {
+async fn deleting_a_session_cancels_its_calls() {
     let served = Served::over(&Manner::legacy()).await;
     let peer: Peer = served.legacy().await;
     let params = json!({ "name": "write", "arguments": steps(&[Step::Hang]) });
@@ -251,7 +251,7 @@ async fn a_session_that_is_deleted_ends_what_runs_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_too_many_is_told_so_and_the_next_one_is_served() {
+async fn a_connection_above_the_limit_gets_503_and_a_later_one_is_served() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let limits = TransportLimits { connections: 1, ..quick().transports.limits };
     let served = Served::new(Vec::new(), limited(quick(), limits)).await;
@@ -260,15 +260,15 @@ async fn a_connection_too_many_is_told_so_and_the_next_one_is_served() {
         let mut peer = TcpStream::connect(&address).await.unwrap();
         peer.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut head = vec![0; 12];
-        peer.read_exact(&mut head).await.unwrap();
+        let read = tokio::time::timeout(testkit::WAIT_LIMIT, peer.read_exact(&mut head)).await;
+        read.expect("a status line").unwrap();
         (peer, String::from_utf8(head).unwrap())
     };
     let (first, answer) = asked().await;
     assert_eq!(answer, "HTTP/1.1 200");
-    let (mut second, answer) = asked().await;
+    let (second, answer) = asked().await;
     assert_eq!(answer, "HTTP/1.1 503");
-    let mut rest = String::new();
-    second.read_to_string(&mut rest).await.unwrap();
+    let rest = testkit::read_answer_async(second).await;
     assert!(rest.contains("retry-after: 1\r\n"), "{rest}");
     let (_, body) = rest.split_once("\r\n\r\n").unwrap();
     assert!(rest.contains(&format!("content-length: {}\r\n", body.len())), "{rest}");

@@ -123,7 +123,7 @@ async fn a_page_of_another_port_is_refused_until_its_origin_is_allowed() {
 }
 
 #[tokio::test]
-async fn gauges_are_current_also_if_nobody_scrapes_them() {
+async fn gauges_are_current_without_a_scrape() {
     let served = Served::new(Vec::new(), quick()).await;
     let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let _connection = TcpStream::connect(address).await.unwrap();

@@ -53,7 +53,7 @@ fn tool(name: &str, arguments: Value) -> OutgoingRequest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_client_lists_calls_hears_and_answers_over_http_and_sse() {
+async fn an_http_and_sse_client_lists_calls_and_answers_questions() {
     for manner in [Manner::legacy(), Manner::modern()] {
         let served = Served::over(&manner).await;
         let client = old(&served).await;
@@ -82,7 +82,7 @@ async fn an_old_client_lists_calls_hears_and_answers_over_http_and_sse() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_client_that_leaves_cancels_what_it_began() {
+async fn an_http_and_sse_client_that_disconnects_cancels_its_calls() {
     let served = Served::over(&Manner::modern()).await;
     let client = old(&served).await;
     let calling = tokio::spawn({
@@ -107,7 +107,7 @@ async fn an_old_client_that_leaves_cancels_what_it_began() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_address_of_an_old_client_is_of_no_use_to_another() {
+async fn the_endpoint_of_an_http_and_sse_client_refuses_other_identities() {
     let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
     let served = Served::new(vec![stdio("r", &Manner::legacy())], settings).await;
     let ada = Peer::modern(&served.at("/sse"), Some("t-ada"), json!({}));
@@ -222,7 +222,7 @@ fn call(name: &str, arguments: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_on_a_pipe_speaks_either_era() {
+async fn a_stdio_client_may_use_either_era() {
     for manner in [Manner::legacy(), Manner::modern()] {
         let served = Served::over(&manner).await;
         let mut piped = Piped::new(&served);
@@ -249,7 +249,7 @@ async fn a_client_on_a_pipe_speaks_either_era() {
 
 // I8
 #[tokio::test(flavor = "multi_thread")]
-async fn junk_on_a_pipe_is_answered_and_what_follows_is_served() {
+async fn malformed_messages_over_stdio_are_answered_and_later_requests_are_served() {
     let limits = TransportLimits { body_bytes: 32 << 10, ..quick().transports.limits };
     let settings = limited(quick(), limits);
     let served = Served::new(vec![stdio("r", &Manner::modern())], settings).await;
@@ -271,7 +271,7 @@ async fn junk_on_a_pipe_is_answered_and_what_follows_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_on_a_pipe_are_cancelled_by_their_ids_and_an_id_is_used_once_at_a_time() {
+async fn requests_over_stdio_are_cancelled_by_id_and_an_id_in_use_is_refused() {
     let served = Served::over(&Manner::modern()).await;
     let mut piped = Piped::new(&served);
     piped.shake_hands(json!({})).await;
@@ -298,7 +298,7 @@ async fn requests_on_a_pipe_are_cancelled_by_their_ids_and_an_id_is_used_once_at
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_closes_its_pipe_is_still_answered_and_what_never_ends_is_ended() {
+async fn a_stdio_client_that_closes_its_input_is_answered_and_hanging_calls_are_ended() {
     let served = Served::over(&Manner::modern()).await;
     let mut piped = Piped::new(&served);
     piped.shake_hands(json!({})).await;
@@ -318,7 +318,7 @@ async fn a_client_that_closes_its_pipe_is_still_answered_and_what_never_ends_is_
 
 // F20, F25
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_does_not_read_its_pipe_does_not_keep_the_gateway() {
+async fn a_stdio_client_that_does_not_read_does_not_block_the_end_of_the_gateway() {
     let limits =
         TransportLimits { stalled: Duration::from_millis(300), ..quick().transports.limits };
     let served = Served::new(vec![stdio("r", &Manner::modern())], limited(quick(), limits)).await;

@@ -148,7 +148,7 @@ async fn a_server_that_crashes_in_a_call_leaves_its_outcome_unknown_and_comes_ba
 
 // F2: what never left is sent once the server is back, and only then runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_to_a_server_that_just_died_waits_for_it_and_runs_once() {
+async fn a_call_to_a_server_that_just_died_waits_for_the_restart_and_runs_once() {
     let ledger = Ledger::new("before");
     let manner = Manner { ledger: Some(ledger.0.clone()), ..Manner::modern() };
     let served = Served::over(&manner).await;
@@ -191,7 +191,7 @@ async fn a_call_to_a_server_that_cannot_be_reached_was_not_sent() {
 
 // F3
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_hangs_ends_in_time_and_the_server_is_told() {
+async fn a_hanging_call_ends_at_its_time_limit_and_is_cancelled_at_the_server() {
     for way in Way::all().await {
         for (n, peer) in way.served.peers(json!({})).await.iter().enumerate() {
             let begun = Instant::now();
@@ -222,7 +222,7 @@ async fn a_late_answer_reaches_nobody() {
 
 // F4
 #[tokio::test(flavor = "multi_thread")]
-async fn progress_keeps_a_call_alive_but_not_for_ever() {
+async fn progress_renews_the_idle_timeout_up_to_the_total_timeout() {
     let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}"#;
     let forever: Vec<Step> =
         (0..20).flat_map(|_| [Step::Message(progress.to_owned()), Step::Sleep(400)]).collect();
@@ -249,7 +249,7 @@ async fn progress_keeps_a_call_alive_but_not_for_ever() {
 
 // F5
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_that_say_nothing_do_not_keep_a_call_alive() {
+async fn bytes_without_a_message_do_not_renew_the_idle_timeout() {
     for way in Way::all().await {
         let nothing = if way.http.is_none() { "\n" } else { ": still here\n\n" };
         let nothing: Vec<Step> = (0..60).flat_map(|_| [text(nothing), Step::Sleep(20)]).collect();
@@ -295,7 +295,7 @@ async fn a_stream_cut_anywhere_loses_the_call_unless_its_answer_was_whole() {
 
 // F8
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_malformed_is_ignored_and_what_follows_is_not() {
+async fn malformed_messages_of_a_server_are_ignored_and_later_ones_are_read() {
     let bad = [
         "not json",
         "{",
@@ -401,7 +401,7 @@ async fn noise_between_messages_is_harmless() {
 
 // F13
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_whole_however_it_is_split_and_invalid_bytes_are_ignored() {
+async fn a_message_is_read_however_it_is_split_and_invalid_utf8_is_ignored() {
     for way in Way::all().await {
         let split = way
             .framed(r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"text":"日本€𐍈\u00e9"}}"#);
@@ -423,7 +423,7 @@ async fn a_message_is_whole_however_it_is_split_and_invalid_bytes_are_ignored() 
 
 // F14
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_without_end_is_left_out_and_the_others_are_served() {
+async fn an_endless_list_is_omitted_and_other_lists_are_served() {
     let circle = Manner { circle: true, ..Manner::modern() };
     let pages = Manner { pages: 1_000_000, ..Manner::legacy() };
     let servers =
@@ -440,7 +440,7 @@ async fn a_list_without_end_is_left_out_and_the_others_are_served() {
 
 // F15
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_of_changes_reaches_clients_at_most_once_a_second_and_the_last_state_wins() {
+async fn list_changes_reach_clients_at_most_once_a_second_and_the_last_state_wins() {
     let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
     let page = |n: usize| json!({ "tools": [tool("write"), tool(&format!("v{n}"))], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
     let mut manner = Manner::legacy();
@@ -489,7 +489,7 @@ async fn a_storm_of_changes_reaches_clients_at_most_once_a_second_and_the_last_s
 
 // F17
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_started_anew_costs_one_handshake_and_no_call() {
+async fn a_restarted_server_costs_one_handshake_and_no_call() {
     let way = Way::http(Manner::legacy()).await;
     let http = way.http.as_ref().unwrap();
     for peer in way.served.peers(json!({})).await {

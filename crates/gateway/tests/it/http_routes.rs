@@ -10,7 +10,7 @@ use consort_server::{
     RouteBody, TransportLimits, TransportSettings,
 };
 use http::{Request, Response, StatusCode};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::{Served, quick};
@@ -128,7 +128,7 @@ fn status_and_body(answer: &str) -> (&str, &str) {
 }
 
 #[tokio::test]
-async fn a_site_is_behind_the_same_door() {
+async fn http_routes_require_the_authentication_of_mcp() {
     let served = served(Parrot::default()).await;
     let host = "Host: localhost\r\nAuthorization: Bearer s3cret";
     let answer = asked(&served, &format!("PUT /route/a?b=c HTTP/1.1\r\n{host}"), "hello").await;
@@ -168,7 +168,7 @@ async fn signed_in(served: &Served) -> (String, String) {
 const OWN: &str = "\r\nOrigin: http://localhost:1";
 
 #[tokio::test]
-async fn a_browser_that_showed_the_token_once_gets_a_pass() {
+async fn a_browser_that_sends_the_token_once_gets_a_session_cookie() {
     let served = served(Parrot::default()).await;
     let head = "POST /route/open HTTP/1.1\r\nHost: localhost:1";
     let answer = asked(&served, head, "wrong").await;
@@ -240,14 +240,10 @@ async fn signing_out_ends_the_session_and_its_streams() {
     let request = format!("{}\r\n\r\n", head("GET /route/pass/stream"));
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut seen = Vec::new();
-    while !seen.ends_with(b"data: two\n\n\r\n") {
-        assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0);
-    }
+    testkit::read_until_async(&mut stream, &mut seen, "data: two\n\n\r\n").await;
     let answer = asked(&served, &format!("{}{OWN}", head("DELETE /route/pass")), "").await;
     assert!(answer.contains("set-cookie: consort1=; ") && answer.contains("Max-Age=0"), "{answer}");
-    while !seen.ends_with(b"0\r\n\r\n") {
-        assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0);
-    }
+    testkit::read_until_async(&mut stream, &mut seen, "0\r\n\r\n").await;
     assert!(left.load(Ordering::SeqCst) > 0);
     for line in ["GET /route/pass", "POST /route/pass"] {
         let answer = asked(&served, &format!("{}{OWN}", head(line)), "").await;
@@ -277,7 +273,7 @@ async fn another_token_ends_the_sessions_of_the_old_one() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_what_a_site_does_for_it() {
+async fn a_client_that_disconnects_ends_the_stream_of_a_route() {
     let parrot = Parrot::default();
     let left = Arc::clone(&parrot.left);
     let served = served(parrot).await;
@@ -287,9 +283,7 @@ async fn a_client_that_leaves_ends_what_a_site_does_for_it() {
         "GET /route/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut seen = Vec::new();
-    while !seen.ends_with(b"data: two\n\n\r\n") {
-        assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0);
-    }
+    testkit::read_until_async(&mut stream, &mut seen, "data: two\n\n\r\n").await;
     assert_eq!((served.gateway.counts().requests, left.load(Ordering::SeqCst)), (1, 0));
     drop(stream);
     testkit::wait_until_async("the stream is left", async || left.load(Ordering::SeqCst) > 0).await;
@@ -297,28 +291,25 @@ async fn a_client_that_leaves_ends_what_a_site_does_for_it() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_those_who_look_on() {
+async fn a_subscriber_that_does_not_read_does_not_delay_the_drain() {
     let parrot = Parrot::default();
     let left = Arc::clone(&parrot.left);
     let served = served(parrot).await;
     let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let host = "Host: localhost\r\nAuthorization: Bearer s3cret";
     let head = format!("GET /route/endless HTTP/1.1\r\n{host}\r\n\r\n");
-    // One reads, and accepts_events the end; the other does not.
+    // One reads to the end; the other does not.
     let mut reads = TcpStream::connect(address).await.unwrap();
     reads.write_all(head.as_bytes()).await.unwrap();
-    let reading = tokio::spawn(async move {
-        let mut answer = Vec::new();
-        reads.read_to_end(&mut answer).await.unwrap();
-        answer
-    });
+    let reading = tokio::spawn(testkit::read_answer_async(reads));
     let mut blind = TcpStream::connect(address).await.unwrap();
     blind.write_all(head.as_bytes()).await.unwrap();
-    blind.readable().await.unwrap();
+    let sent = tokio::time::timeout(testkit::WAIT_LIMIT, blind.readable()).await;
+    sent.expect("the answer begins").unwrap();
     let begun = std::time::Instant::now();
     served.gateway.drain().await;
     assert!(begun.elapsed() < std::time::Duration::from_millis(1900), "{:?}", begun.elapsed());
-    assert!(reading.await.unwrap().ends_with(b"0\r\n\r\n"));
+    assert!(reading.await.unwrap().ends_with("0\r\n\r\n"));
     assert_eq!(left.load(Ordering::SeqCst), 2);
     drop(blind);
     served.end().await;

@@ -28,7 +28,7 @@ async fn calls(peer: Peer, name: String) -> usize {
 
 // I1
 #[tokio::test(flavor = "multi_thread")]
-async fn sixty_four_callers_with_the_same_ids_never_hear_each_other() {
+async fn sixty_four_callers_with_the_same_ids_never_get_messages_of_each_other() {
     let (legacy, modern) =
         (Http::start(Manner::legacy()).await, Http::start(Manner::modern()).await);
     let servers: Vec<ServerSettings> = vec![
@@ -68,7 +68,7 @@ async fn sixty_four_callers_with_the_same_ids_never_hear_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_nobody_uses_gives_way_to_one_more_identity() {
+async fn an_unused_connection_is_closed_for_another_identity() {
     let http = Http::start(Manner::legacy()).await;
     let names = || (0..CALLERS + 6).map(|n| format!("caller-{n}"));
     let served = Served::new(vec![at("r", &http.url())], with_tokens(names())).await;
@@ -99,7 +99,7 @@ async fn a_legacy_program_is_started_for_each_identity_and_shares_no_state() {
 
 // T10
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_of_no_use_to_another_identity_or_at_another_address() {
+async fn a_session_refuses_other_identities_and_other_endpoints() {
     let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
     let served = Served::new(vec![stdio("r", &Manner::legacy())], settings).await;
     let ada = Peer::legacy(&served.url, Some("t-ada"), json!({})).await;
@@ -123,7 +123,7 @@ async fn a_session_is_of_no_use_to_another_identity_or_at_another_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
+async fn sessions_above_the_limit_are_refused_and_sessions_in_use_stay() {
     let limits = TransportLimits { sessions: 2, ..quick().transports.limits };
     let served = Served::new(vec![], limited(quick(), limits)).await;
     let (first, second) = (served.legacy().await, served.legacy().await);
@@ -149,8 +149,7 @@ async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_sessions_are_too_many_those_that_are_not_used_leave_the_memory_and_go_on_when_they_are()
- {
+async fn at_the_limit_unused_sessions_leave_memory_and_continue_on_their_next_request() {
     let limits = TransportLimits { sessions: 3, ..quick().transports.limits };
     let settings = with_tokens(["ada".to_owned(), "owner".to_owned()]);
     let served = Served::new(vec![], limited(settings, limits)).await;
@@ -178,8 +177,7 @@ async fn where_sessions_are_too_many_those_that_are_not_used_leave_the_memory_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_sessions_are_too_many_one_with_more_than_its_id_says_gives_way_only_if_it_was_left()
-{
+async fn at_the_limit_a_session_with_unsaved_state_ends_only_if_it_is_unused() {
     let session = std::time::Duration::from_secs(30);
     let limits = TransportLimits { sessions: 1, session, ..quick().transports.limits };
     let served = Served::new(vec![], limited(quick(), limits)).await;
@@ -205,7 +203,7 @@ async fn where_sessions_are_too_many_one_with_more_than_its_id_says_gives_way_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_nobody_uses_leave_the_memory_and_those_that_are_listened_to_do_not() {
+async fn unused_sessions_leave_memory_and_sessions_with_a_stream_stay() {
     let limits = TransportLimits {
         session: std::time::Duration::from_millis(300),
         ..quick().transports.limits

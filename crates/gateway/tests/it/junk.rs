@@ -41,7 +41,7 @@ async fn lives(served: &Served) {
 
 // I8
 #[tokio::test(flavor = "multi_thread")]
-async fn malformed_messages_are_refused_and_nothing_falls_over() {
+async fn malformed_messages_of_a_client_are_refused_and_later_ones_are_served() {
     let served = small().await;
     let modern = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: x\r\n";
     let deep = "[".repeat(30_000);
@@ -138,7 +138,7 @@ async fn bodies_that_are_too_large_too_slow_or_of_another_kind_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_without_a_handshake_or_a_revision_is_told_what_to_do() {
+async fn an_error_for_a_request_without_handshake_or_revision_names_the_remedy() {
     let served = small().await;
     let peer = served.modern();
     let list = message(1, "tools/list", &json!({})).to_string();
@@ -250,7 +250,7 @@ async fn an_empty_batch_is_refused_alike_over_every_transport() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_request_is_refused_with_the_code_that_says_why() {
+async fn messages_that_are_no_requests_get_the_error_code_of_their_fault() {
     let served = Served::over(&Manner::legacy()).await;
     let batch = json!([message(1, "ping", &json!({}))]).to_string();
     for peer in served.peers(json!({})).await {
@@ -339,6 +339,7 @@ host, port = address.rsplit(":", 1)
 client = socket.create_connection((host, int(port)), timeout=60)
 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+# Slower than the gateway waits for a body.
 def trickle():
     for _ in range(30):
         time.sleep(0.1)
@@ -357,7 +358,7 @@ print(client.recv(4096).split()[1].decode())
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_sends_on_gets_to_read_why_it_is_refused() {
+async fn a_client_that_keeps_sending_still_reads_why_it_is_refused() {
     let mut settings = quick();
     settings.transports.limits = TransportLimits {
         body: Duration::from_millis(300),

@@ -29,7 +29,7 @@ async fn state(peer: &Peer, task: &Value, like: impl Fn(&Value) -> bool) -> Valu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_task_asks_is_in_its_state_and_answered_by_an_update() {
+async fn input_requests_of_a_task_are_in_its_state_and_answered_by_an_update() {
     for (served, _listening) in gateways().await {
         let peer = Peer::modern(&served.url, None, able());
         let created = peer.call("confirm_delete", json!({ "filename": "a.txt" })).await;
@@ -58,7 +58,7 @@ async fn what_a_task_asks_is_in_its_state_and_answered_by_an_update() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_modern_listener_hears_the_whole_state_in_the_words_of_the_extension() {
+async fn task_notifications_to_a_modern_client_have_the_whole_state_of_the_extension() {
     for (served, _listening) in gateways().await {
         let peer = Peer::modern(&served.url, None, able());
         let created = peer.call("slow_compute", json!({ "seconds": 1, "label": "x" })).await;
@@ -91,7 +91,7 @@ async fn a_modern_listener_hears_the_whole_state_in_the_words_of_the_extension()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_legacy_client_hears_of_its_tasks_under_the_names_it_knows() {
+async fn task_notifications_to_a_legacy_client_have_the_ids_it_knows() {
     for (served, _listening) in gateways().await {
         let peer = Peer::legacy(&served.url, None, json!({ "elicitation": {} })).await;
         let mut notices = peer.bare("GET").await;

@@ -62,7 +62,7 @@ async fn a_long_list_comes_in_pages_and_a_stale_cursor_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn things_of_two_servers_under_one_name_are_kept_apart() {
+async fn primitives_of_two_servers_with_one_name_get_distinct_names() {
     let servers = || {
         vec![
             program("one", reference::stdio(Speaks::LEGACY)),
@@ -148,7 +148,7 @@ async fn an_unknown_method_goes_to_the_only_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_for_apps_is_offered_at_its_own_servers_address_only() {
+async fn a_tool_for_apps_is_listed_at_the_endpoint_of_its_server_only() {
     let tool = json!({ "name": "app", "inputSchema": { "type": "object" }, "_meta": { "ui": { "visibility": ["app"] } } });
     let manner = Manner { extra_tool: Some(tool.to_string()), ..Manner::modern() };
     let served = Served::new(vec![stdio("r", &manner)], quick()).await;

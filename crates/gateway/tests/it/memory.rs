@@ -24,7 +24,7 @@ fn large() -> Value {
 
 // S5
 #[tokio::test(flavor = "multi_thread")]
-async fn an_identity_that_reads_nothing_gives_up_memory_that_another_waits_for() {
+async fn an_identity_that_does_not_read_is_disconnected_when_another_needs_its_memory() {
     let http = Http::start(Manner::legacy()).await;
     // A modern program is one connection for all identities.
     let mut shared = stdio("r", &Manner::modern());

@@ -79,7 +79,7 @@ async fn a_legacy_client_is_asked_what_a_modern_server_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_not_declared_is_refused_without_asking() {
+async fn questions_without_a_declared_capability_are_refused_without_asking() {
     let served = Served::over(&Manner::legacy()).await;
     let peer = served.legacy().await;
     for (question, _) in questions() {
@@ -102,7 +102,7 @@ async fn what_was_not_declared_is_refused_without_asking() {
 
 // I3: a question that nobody can hear is no reason to wait.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_takes_no_events_is_not_asked_and_does_not_wait() {
+async fn a_client_that_accepts_no_event_stream_is_not_asked_and_does_not_wait() {
     let served = Served::over(&Manner::legacy()).await;
     let peer = Peer::legacy(&served.url, None, able()).await;
     for (question, _) in questions() {
@@ -116,7 +116,7 @@ async fn a_client_that_takes_no_events_is_not_asked_and_does_not_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_counts_once_and_only_in_its_own_session() {
+async fn a_question_takes_one_answer_and_only_in_its_own_session() {
     let served = Served::over(&Manner::legacy()).await;
     let (peer, other) = (
         Peer::legacy(&served.url, None, able()).await,
@@ -164,7 +164,7 @@ async fn a_refusal_reaches_the_server_and_cancelling_ends_the_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_legacy_servers_wish_for_a_url_reaches_a_legacy_client_with_its_name() {
+async fn a_url_elicitation_of_a_legacy_server_reaches_a_legacy_client_with_the_servers_name() {
     let error = |message: &str| {
         let page = json!({ "mode": "url", "elicitationId": "e", "url": "https://example.com/", "message": message });
         json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [page] } })

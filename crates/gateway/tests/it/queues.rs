@@ -25,7 +25,7 @@ fn compute(milliseconds: u64) -> Value {
 
 // P10
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_beyond_those_at_once_wait_for_as_long_as_they_may_take() {
+async fn calls_above_the_concurrency_limit_wait_for_their_turn() {
     let mut server = fastmcp();
     server.limits.pipe_calls = 2;
     let served = Served::new(vec![server], with_tokens(["ada".to_owned()])).await;
@@ -45,7 +45,7 @@ async fn calls_beyond_those_at_once_wait_for_as_long_as_they_may_take() {
 
 // P10
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_is_full_refuses_at_once_and_one_with_a_wait_after_it() {
+async fn a_full_queue_refuses_immediately_and_a_queued_call_after_the_queue_timeout() {
     let mut server = fastmcp();
     server.limits.pipe_calls = 1;
     server.limits.queued_calls = 1;
@@ -120,7 +120,7 @@ fn of_one_connection(ledger: &std::path::Path) -> consort_hub::ServerSettings {
 
 // S5
 #[tokio::test(flavor = "multi_thread")]
-async fn identities_that_wait_for_a_connection_take_turns() {
+async fn identities_that_wait_for_a_connection_get_it_in_turn() {
     let ledger = Ledger::new("turns");
     let settings = with_tokens(["hog".to_owned(), "ada".to_owned()]);
     let served = Served::new(vec![of_one_connection(&ledger.0)], settings).await;

@@ -65,7 +65,7 @@ async fn status(peer: &Peer) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_of_each_official_sdk_goes_on_after_a_restart() {
+async fn a_client_of_each_official_sdk_continues_after_a_restart() {
     let everything = testkit::clients::Fixture::Everything.http().await;
     let mut gateway = Restartable::new(vec![at("e", &everything.url())], quick()).await;
     let mut clients = Vec::new();
@@ -84,7 +84,7 @@ async fn a_client_of_each_official_sdk_goes_on_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_goes_on_as_what_it_was_and_what_it_needs_no_handshake_for() {
+async fn a_session_keeps_revision_and_capabilities_over_a_restart() {
     let servers = vec![stdio("r", &Manner::legacy())];
     let gateway =
         Restartable::new(servers, with_tokens(["ada".to_owned(), "bob".to_owned()])).await;
@@ -122,7 +122,7 @@ async fn a_session_goes_on_as_what_it_was_and_what_it_needs_no_handshake_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_of_another_key_or_altered_or_expired_is_over() {
+async fn a_session_id_of_another_key_or_altered_or_expired_is_refused() {
     let gateway = Restartable::new(vec![], quick()).await;
     let peer = gateway.served.legacy().await;
     let huge = json!({ "experimental": { "x": "y".repeat(3000) } });

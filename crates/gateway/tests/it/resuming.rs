@@ -99,7 +99,7 @@ fn was_cancelled(seen: &[Value]) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_begins_with_an_event_that_primes_its_client_if_its_revision_has_that() {
+async fn a_stream_begins_with_a_priming_event_if_the_revision_has_it() {
     let served = Served::new(vec![server()], quick()).await;
     for (revision, primes) in [("2025-11-25", true), ("2025-06-18", false), ("2025-03-26", false)] {
         let peer = Peer::of_revision(&served.url, None, json!({}), revision).await;
@@ -138,7 +138,7 @@ async fn a_request_that_takes_long_becomes_a_stream_that_can_be_resumed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_calls_with_connections_cut_at_random_lose_and_double_nothing() {
+async fn a_hundred_calls_with_randomly_cut_connections_lose_and_repeat_no_event() {
     const CALLS: u64 = 100;
     const STEPS: usize = 200;
     let served = Served::new(vec![server()], quick()).await;
@@ -167,6 +167,7 @@ async fn a_hundred_calls_with_connections_cut_at_random_lose_and_double_nothing(
                 if heard.result.is_none() {
                     if next(2) == 0 {
                         drop(stream);
+                        // Of random length, so that it ends before, while and after the gateway notices.
                         tokio::time::sleep(Duration::from_millis(next(8) as u64)).await;
                         stream = peer.resume(heard.last()).await;
                     } else {
@@ -189,7 +190,7 @@ async fn a_hundred_calls_with_connections_cut_at_random_lose_and_double_nothing(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_the_clients_to_resume_is_refused() {
+async fn an_event_id_of_another_session_or_unknown_is_refused() {
     let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
     let served = Served::new(vec![server()], settings).await;
     let ada = Peer::legacy(&served.url, Some("t-ada"), json!({})).await;
@@ -218,7 +219,7 @@ async fn what_is_not_the_clients_to_resume_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_who_resume_the_newer_reads_on_and_after_the_end_only_what_was_missed_is_there() {
+async fn of_two_resumed_streams_the_newer_continues_and_missed_events_are_kept() {
     let served = Served::new(vec![server()], quick()).await;
     let peer = served.legacy().await;
     let mut stream = peer.begin_call("write", paused(4000)).await;
@@ -245,7 +246,7 @@ async fn of_two_who_resume_the_newer_reads_on_and_after_the_end_only_what_was_mi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_beyond_the_limit_are_not_kept_and_who_misses_one_is_told() {
+async fn events_above_the_limit_are_dropped_and_a_client_that_misses_one_gets_an_error() {
     let limits = TransportLimits { replay_bytes: 4 << 10, ..quick().transports.limits };
     let served = Served::new(vec![server()], limited(quick(), limits)).await;
     let peer = served.legacy().await;
@@ -261,7 +262,7 @@ async fn events_beyond_the_limit_are_not_kept_and_who_misses_one_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_legacy_client_that_leaves_cancels_nothing_unless_it_says_so() {
+async fn a_legacy_client_that_disconnects_cancels_nothing_without_a_notification() {
     let served = Served::new(vec![server()], quick()).await;
     let peer = served.legacy().await;
     let waits = |script: &[Step]| json!({ "name": "write", "arguments": steps(script), "_meta": { "progressToken": 1 } });
@@ -367,7 +368,7 @@ async fn beyond_the_limits_the_oldest_call_without_a_client_is_cancelled_and_cou
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_client_does_not_come_back_is_cancelled_after_a_time() {
+async fn a_call_is_cancelled_if_its_client_does_not_resume_in_time() {
     let limits =
         TransportLimits { detached_call: Duration::from_millis(300), ..quick().transports.limits };
     let served = Served::new(vec![server()], limited(quick(), limits)).await;
@@ -382,7 +383,7 @@ async fn a_call_whose_client_does_not_come_back_is_cancelled_after_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_shall_end_waits_for_calls_without_a_client() {
+async fn a_draining_gateway_waits_for_calls_without_a_client() {
     let limits = TransportLimits { drain: PATIENCE, ..quick().transports.limits };
     let served = Served::new(vec![server()], limited(quick(), limits)).await;
     let peer = served.legacy().await;
@@ -406,7 +407,7 @@ async fn a_gateway_that_shall_end_waits_for_calls_without_a_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_to_no_request_is_heard_once_by_a_client_whose_listening_broke_off() {
+async fn notifications_of_no_request_reach_a_resumed_get_stream_once() {
     let listening = tokio::task::spawn_blocking(testkit::tasks_server).await.unwrap();
     let served = Served::new(vec![at("tasks", &listening.url("/mcp"))], quick()).await;
     let peer = served.legacy().await;
@@ -488,7 +489,7 @@ impl Drop for Cutter {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_of_the_official_sdks_hear_everything_once_though_their_connections_are_cut() {
+async fn clients_of_the_official_sdks_get_every_event_once_over_cut_connections() {
     const STEPS: u64 = 12;
     let everything = Fixture::Everything.http().await;
     let served = Served::new(vec![at("e", &everything.url())], quick()).await;
@@ -522,7 +523,7 @@ async fn clients_of_the_official_sdks_hear_everything_once_though_their_connecti
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_asks_once_more_after_an_error_is_not_kept_asking() {
+async fn a_client_that_resumes_after_an_error_stops_resuming() {
     let served = Served::new(vec![server()], quick()).await;
     let error = r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"it failed"}}"#;
     let failing = steps(&[progress(1), Step::Message(error.to_owned())]);
@@ -530,7 +531,8 @@ async fn a_client_that_asks_once_more_after_an_error_is_not_kept_asking() {
         let mut client = StepwiseClient::connect(sdk, &served.url).await;
         let failed = client.call(&json!({ "name": "write", "arguments": failing })).await;
         assert!(failed["error"].as_str().unwrap().contains("it failed"), "{sdk:?}: {failed}");
-        // The clients for TypeScript take only a result for an answer, and resume the stream.
+        // The clients for TypeScript take only a result for an answer, and resume the stream after a second. Nothing
+        // tells that they do not resume again.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let fine = client.call(&json!({ "name": "write", "arguments": counting(2) })).await;
         assert_eq!(

@@ -116,7 +116,7 @@ async fn everything_under_a_revoked_access_ends_at_once_and_nothing_else_does() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_goes_on_when_the_groups_of_its_user_change() {
+async fn a_session_continues_when_the_groups_of_its_user_change() {
     let leases = Arc::new(Leases::default());
     let served = served(&leases).await;
     let legacy = Peer::legacy(&served.url, Some("first"), json!({})).await;

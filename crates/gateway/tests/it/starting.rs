@@ -40,7 +40,7 @@ async fn a_handshake_never_waits_for_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_hangs_delays_one_list_by_a_moment_and_no_other() {
+async fn a_hanging_server_delays_the_first_list_only() {
     let wait = Duration::from_secs(2);
     let served = Served::begun(vec![hung(), stdio("r", &Manner::modern())], waiting(wait)).await;
     let begun = Instant::now();
@@ -59,7 +59,7 @@ async fn a_server_that_hangs_delays_one_list_by_a_moment_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_slow_server_has_is_announced_to_a_client_that_shook_hands_before() {
+async fn the_lists_of_a_slow_server_are_announced_to_connected_clients() {
     let manner = Manner { slow_start: 3000, ..Manner::modern() };
     let served =
         Served::begun(vec![stdio("slow", &manner)], waiting(Duration::from_millis(10))).await;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_hub::ManagedState;
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
@@ -67,7 +68,7 @@ async fn park(limits: GatewayLimits) -> (Served, Peer) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_asks_goes_on_with_the_answer_and_runs_once() {
+async fn a_suspended_call_continues_with_the_answer_and_runs_once() {
     let (served, peer) = park(quick().limits).await;
     let asked = asked(&peer).await;
     assert_eq!(served.gateway.counts().suspended_calls, 1);
@@ -83,7 +84,7 @@ async fn a_call_that_asks_goes_on_with_the_answer_and_runs_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_not_answered_is_asked_again() {
+async fn unanswered_questions_are_asked_again() {
     let (served, peer) = park(quick().limits).await;
     let first = asked(&peer).await;
     let mut last = first.clone();
@@ -102,7 +103,7 @@ async fn what_was_not_answered_is_asked_again() {
 
 // T10
 #[tokio::test(flavor = "multi_thread")]
-async fn a_state_is_good_for_its_own_caller_and_its_own_request_only() {
+async fn a_request_state_is_valid_for_its_own_caller_and_request_only() {
     let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
     let served = Served::new(vec![stdio("r", &Manner::legacy())], settings).await;
     let peer = Peer::modern(&served.url, Some("t-ada"), able());
@@ -138,7 +139,7 @@ async fn a_state_is_good_for_its_own_caller_and_its_own_request_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waits_too_long_is_cancelled_at_its_server() {
+async fn a_call_suspended_beyond_its_limit_is_cancelled_at_its_server() {
     let (served, peer) =
         park(GatewayLimits { suspended_time: Duration::from_millis(300), ..quick().limits }).await;
     let asked = asked(&peer).await;
@@ -170,7 +171,7 @@ fn done() -> Step {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_place() {
+async fn suspended_calls_above_the_limit_are_refused_and_stored_results_do_not_count() {
     let http = Http::start(Manner::legacy()).await;
     let settings = GatewaySettings {
         limits: GatewayLimits { suspended_calls: 1, ..quick().limits },
@@ -207,7 +208,7 @@ async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_pl
 
 // S5
 #[tokio::test(flavor = "multi_thread")]
-async fn the_caller_with_the_most_suspended_calls_gives_way_to_one_with_less() {
+async fn the_caller_with_the_most_suspended_calls_loses_one_to_a_caller_with_fewer() {
     let http = Http::start(Manner::legacy()).await;
     let settings = with_tokens(["hog".to_owned(), "ada".to_owned()]);
     let limits = GatewayLimits { suspended_calls: 4, ..settings.limits.clone() };
@@ -241,7 +242,7 @@ async fn the_caller_with_the_most_suspended_calls_gives_way_to_one_with_less() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waits_does_not_keep_another_from_asking() {
+async fn a_suspended_call_does_not_block_the_questions_of_another() {
     let (served, peer) = park(quick().limits).await;
     let mut waiting = Vec::new();
     for n in 0..4 {
@@ -259,7 +260,7 @@ async fn a_call_that_waits_does_not_keep_another_from_asking() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_vanishes_from_a_call_that_goes_on_cancels_it() {
+async fn a_client_that_disconnects_from_a_continued_call_cancels_it() {
     let question = json!({ "jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": form()["params"] });
     let http = Http::start(Manner::legacy()).await;
     let mut server = at("r", &http.url());
@@ -288,7 +289,7 @@ async fn a_client_that_vanishes_from_a_call_that_goes_on_cancels_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn progress_goes_on_under_the_token_of_the_new_request() {
+async fn progress_continues_under_the_token_of_the_new_request() {
     let http = Http::start(Manner::legacy()).await;
     let served = Served::new(vec![hasty(at("r", &http.url()))], quick()).await;
     let peer = Peer::modern(&served.url, None, able());
@@ -322,14 +323,18 @@ async fn progress_goes_on_under_the_token_of_the_new_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_dies_while_its_call_waits_leaves_the_outcome_unknown() {
+async fn a_server_that_dies_during_a_suspended_call_leaves_the_outcome_unknown() {
     let question = json!({ "jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": form()["params"] });
     let served = Served::over(&Manner::legacy()).await;
     let peer = Peer::modern(&served.url, None, able());
     let script = steps(&[Step::Message(question.to_string()), Step::Sleep(200), Step::Exit(3)]);
     let asked = peer.call("write", script.clone()).await;
-    // The process ends by itself after 200 ms.
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    let server = "r".parse().unwrap();
+    testkit::wait_until_async("the server is dead", async || {
+        let status = served.hub.status(&server).unwrap();
+        status.state != ManagedState::Ready || status.restarts > 0
+    })
+    .await;
     let params = json!({
         "name": "write", "arguments": script, "inputResponses": { "q1": ada() },
         "requestState": asked["result"]["requestState"],
@@ -341,7 +346,7 @@ async fn a_server_that_dies_while_its_call_waits_leaves_the_outcome_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_client_cannot_answer_it_is_not_asked() {
+async fn questions_that_a_client_cannot_answer_are_refused() {
     let served = Served::over(&Manner::legacy()).await;
     let peer = served.modern();
     let answer = peer.call("ask", form()).await;
@@ -351,7 +356,7 @@ async fn what_a_client_cannot_answer_it_is_not_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_modern_servers_own_state_comes_back_to_it_untouched_and_only_from_its_client() {
+async fn the_request_state_of_a_modern_server_returns_unchanged_and_only_from_its_client() {
     let first = json!({ "resultType": "input_required", "inputRequests": { "who": form() }, "requestState": "é \"state\"" });
     let manner = Manner::modern()
         .answer("tools/call", &first)
@@ -376,7 +381,7 @@ async fn a_modern_servers_own_state_comes_back_to_it_untouched_and_only_from_its
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_legacy_servers_wish_for_a_url_is_a_question_to_a_modern_client() {
+async fn a_url_elicitation_of_a_legacy_server_is_an_input_request_to_a_modern_client() {
     let wish = json!({ "mode": "url", "message": "sign in", "url": "https://example.com/x", "elicitationId": "e1" });
     let error =
         json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [wish] } });
@@ -401,7 +406,7 @@ async fn a_legacy_servers_wish_for_a_url_is_a_question_to_a_modern_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_questions_at_once_are_asked_at_once() {
+async fn concurrent_questions_are_asked_in_one_result() {
     let question = |id: u32| {
         json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form()["params"] }).to_string()
     };

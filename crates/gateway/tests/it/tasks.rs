@@ -88,7 +88,7 @@ async fn a_modern_client_without_tasks_gets_the_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_legacy_client_has_its_tasks_under_names_of_its_own() {
+async fn a_legacy_client_gets_task_ids_of_the_gateway() {
     let http = Http::start(manner()).await;
     let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
     let served = Served::new(vec![hasty(at("r", &http.url()))], settings).await;
@@ -117,7 +117,7 @@ async fn a_legacy_client_has_its_tasks_under_names_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_failed_says_so() {
+async fn a_failed_task_has_status_failed_and_its_error() {
     let error = r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32603,"message":"out of paper"}}"#;
     let mut manner = manner();
     for (method, steps) in [

@@ -150,9 +150,11 @@ async fn a_client_that_disconnects_during_a_recheck_does_not_lose_the_refresh_to
     for round in 1..=3 {
         world.clock.advance(INTERVAL);
         world.issuer.manner.lock().delay = Duration::from_millis(300);
+        let mut answered = world.issuer.answered.subscribe();
         let gone = tokio::time::timeout(Duration::from_millis(150), world.ask("/mcp", &token));
         assert!(gone.await.is_err());
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        let answered = tokio::time::timeout(Duration::from_secs(20), answered.changed());
+        answered.await.expect("the check goes on without the client").unwrap();
         world.issuer.manner.lock().delay = Duration::ZERO;
         // The issuer takes each refresh token once.
         assert_eq!(world.status("/mcp", &token).await, 200, "{round}");

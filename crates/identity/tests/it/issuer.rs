@@ -12,6 +12,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::browser::parameters;
 
@@ -45,6 +46,8 @@ pub(crate) struct Issuer {
     pub(crate) url: String,
     pub(crate) manner: Arc<Mutex<Manner>>,
     pub(crate) refreshes: Arc<AtomicUsize>,
+    /// Number of responses that were sent.
+    pub(crate) answered: Arc<watch::Sender<usize>>,
     clock: consort_identity::IdentityClock,
     key: Arc<Ed25519KeyPair>,
 }
@@ -58,6 +61,7 @@ impl Issuer {
             url,
             manner: Arc::default(),
             refreshes: Arc::default(),
+            answered: Arc::default(),
             clock: clock.clone(),
             key: Arc::new(Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap()),
         };
@@ -101,6 +105,7 @@ impl Issuer {
                     let delay = served.manner.lock().delay;
                     tokio::time::sleep(delay).await;
                     let _ = stream.write_all(response.as_bytes()).await;
+                    served.answered.send_modify(|count| *count += 1);
                 });
             }
         });
@@ -223,6 +228,7 @@ impl Clone for Issuer {
             url: self.url.clone(),
             manner: Arc::clone(&self.manner),
             refreshes: Arc::clone(&self.refreshes),
+            answered: Arc::clone(&self.answered),
             clock: self.clock.clone(),
             key: Arc::clone(&self.key),
         }

@@ -32,6 +32,7 @@ fn writes_until_it_is_killed() {
         if mode == "strict" {
             println!("{name}");
         } else {
+            // Paced, so that a kill comes between any two writes.
             std::thread::sleep(Duration::from_micros(20));
         }
         // Some overlap, some never end.
@@ -60,6 +61,7 @@ fn killed(path: &Path, mode: &str, after: Duration) -> Vec<String> {
     let ready = lines.any(|line| line == "ready");
     assert!(ready, "it could open the ledger");
     let reader = std::thread::spawn(move || lines.collect::<Vec<String>>());
+    // The moment of the kill is what is tested.
     std::thread::sleep(after);
     writer.kill().unwrap();
     writer.wait().unwrap();

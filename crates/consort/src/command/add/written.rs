@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use consort_config::{RemoteTransport, TransportConfig};
 use consort_core::ServerId;
 use consort_core::escape::escape_line;
 use serde_json::{Map, Value, json};
@@ -60,7 +61,7 @@ fn url(wanted: &AddServerArguments) -> Result<Option<&str>, CommandError> {
     if let Some(url) = &wanted.url {
         return Ok(Some(url));
     }
-    let is_remote = matches!(wanted.transport, Some(AddTransport::Http | AddTransport::Sse));
+    let is_remote = matches!(wanted.transport, Some(AddTransport(Some(_))));
     match &wanted.launch[..] {
         [url, more, ..] if wanted.has_url() => {
             let message = format!("unexpected argument `{more}` after the URL `{url}`");
@@ -87,12 +88,14 @@ fn remote_entry(wanted: &AddServerArguments, url: &str) -> Result<Value, Command
     }
     let mut entry = json!({ "url": url, "headers": pairs("--header", &wanted.header)? });
     match wanted.transport {
-        Some(AddTransport::Stdio) => {
+        Some(AddTransport(Some(transport))) => entry["type"] = json!(transport.name()),
+        Some(AddTransport(None)) => {
             let message = "the transport stdio requires a command, and this is a URL";
-            return Err(CommandError::usage(message).hint("use --transport http or sse"));
+            let remote = TransportConfig::names().iter().copied();
+            let remote: Vec<_> = remote.filter(|it| RemoteTransport::named(it).is_some()).collect();
+            let hint = format!("use --transport {}", remote.join(" or "));
+            return Err(CommandError::usage(message).hint(hint));
         }
-        Some(AddTransport::Http) => entry["type"] = json!("http"),
-        Some(AddTransport::Sse) => entry["type"] = json!("sse"),
         None => {}
     }
     Ok(entry)
