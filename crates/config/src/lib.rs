@@ -27,6 +27,7 @@ mod folders;
 mod limits;
 pub mod lock;
 mod options;
+mod private_records;
 mod read;
 mod resolve;
 mod schema;
