@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{InvalidTemplate, TemplatePart, ValueReference, is_name};
+use crate::read::format::ConfigFormat;
 use crate::template::secret_scheme;
 
 /// Limit of nested defaults of a reference, as in `${A:-${B:-c}}`.
@@ -27,6 +28,16 @@ pub(crate) enum ReferenceSyntax {
 }
 
 impl ReferenceSyntax {
+    /// Returns the syntax of the client that a file belongs to, by its format, or else by its path.
+    pub(crate) fn of_format(format: ConfigFormat, file: &Path) -> Self {
+        match format {
+            ConfigFormat::OpenCode => Self::OpenCode,
+            ConfigFormat::Crush => Self::Crush,
+            ConfigFormat::Continue => Self::Continue,
+            _ => Self::of_file(file),
+        }
+    }
+
     /// Returns the syntax of the client that a file belongs to, by its path.
     pub(crate) fn of_file(file: &Path) -> Self {
         fn name(path: Option<&Path>) -> &str {
@@ -38,6 +49,24 @@ impl ReferenceSyntax {
             (_, "opencode.json" | "opencode.jsonc") => Self::OpenCode,
             (".continue" | "mcpServers", _) if is_inside(file, ".continue") => Self::Continue,
             _ => Self::Common,
+        }
+    }
+
+    /// Returns the form of another client's reference that a text contains and this syntax leaves as it is:
+    /// `{env:NAME}`, or `$NAME` as a word in upper case. The name itself is left out, since it may be a secret.
+    pub(crate) fn overlooked(self, text: &str) -> Option<&'static str> {
+        let braced = text.split_once("{env:").is_some_and(|(before, rest)| {
+            !before.ends_with('$') && rest.split_once('}').is_some_and(|(name, _)| is_name(name))
+        });
+        let is_upper =
+            |name: &str| is_name(name) && !name.contains(|c: char| c.is_ascii_lowercase());
+        let dollar = text.split(' ').any(|word| word.strip_prefix('$').is_some_and(is_upper));
+        match self {
+            Self::Common | Self::Continue | Self::Gemini | Self::Crush if braced => {
+                Some("{env:NAME}")
+            }
+            Self::Common | Self::Continue | Self::OpenCode if dollar => Some("$NAME"),
+            _ => None,
         }
     }
 
@@ -219,6 +248,31 @@ mod tests {
     use super::super::{SecretMasking, TemplateString};
     use super::*;
     use crate::source_location::LineColumn;
+
+    #[test]
+    fn references_of_other_clients_are_noticed_without_their_names() {
+        use ReferenceSyntax::{Common, Crush, OpenCode};
+        for (syntax, text, form) in [
+            (Common, "Bearer $TOKEN", Some("$NAME")),
+            (Common, "x {env:TOKEN}", Some("{env:NAME}")),
+            (Common, "${TOKEN} ${env:TOKEN} $5 $$ ^a$ $ecret {env:} pa$WORD", None),
+            (Crush, "$TOKEN", None),
+            (Crush, "{env:TOKEN}", Some("{env:NAME}")),
+            (OpenCode, "{env:TOKEN}", None),
+            (OpenCode, "$TOKEN", Some("$NAME")),
+        ] {
+            assert_eq!(syntax.overlooked(text), form, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_syntax_is_that_of_the_format_wherever_the_file_is() {
+        let of = |format| ReferenceSyntax::of_format(format, Path::new("/p/.gemini/x.json"));
+        assert_eq!(of(ConfigFormat::OpenCode), ReferenceSyntax::OpenCode);
+        assert_eq!(of(ConfigFormat::Crush), ReferenceSyntax::Crush);
+        assert_eq!(of(ConfigFormat::Continue), ReferenceSyntax::Continue);
+        assert_eq!(of(ConfigFormat::McpServers), ReferenceSyntax::Gemini);
+    }
 
     fn names(file: &str, text: &str) -> Result<Vec<String>, InvalidTemplate> {
         let syntax = ReferenceSyntax::of_file(Path::new(file));
