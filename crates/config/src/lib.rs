@@ -51,7 +51,7 @@ pub use edit::{EditError, EditedConfig, add_servers, remove_server};
 pub use error::{ConfigError, UnusableFile};
 pub use folders::{
     UserFolders, canonical_location, catalog_folder, conversations_folder, data_folder, log_folder,
-    state_folder,
+    state_folder, state_name,
 };
 pub use limits::{
     AgentLimits, ConsoleLimits, FileLimits, FindingLimits, LIMIT_SECTIONS, LimitSection,
