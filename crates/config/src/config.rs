@@ -27,7 +27,6 @@ use crate::source_location::SourceLocation;
 use crate::syntax;
 use crate::syntax::problem_collector::ProblemCollector;
 use crate::syntax::tree::{SyntaxNode, SyntaxTable};
-use crate::template::ReferenceSyntax;
 
 /// A config file with servers.
 #[derive(Debug, Serialize)]
@@ -189,7 +188,7 @@ impl ParsedConfigFile {
         let signs = ConfigFormat::detect_all(file, &root)
             .map_err(|mistake| UnusableFile::new(findings.unusable(root.at, mistake), []))?;
         let (format, key) = signs[0];
-        findings.set_reference_syntax(ReferenceSyntax::of_format(format, file));
+        findings.set_reference_syntax(format.reference_syntax(file));
         for (_, other) in &signs[1..] {
             let message = format!("`{other}` is ignored, because `{key}` is set too");
             findings.warn(root.at, None, &message, None);

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::{InvalidTemplate, TemplatePart, ValueReference, is_name};
-use crate::read::format::ConfigFormat;
 use crate::template::secret_scheme;
 
 /// Limit of nested defaults of a reference, as in `${A:-${B:-c}}`.
@@ -28,16 +27,6 @@ pub(crate) enum ReferenceSyntax {
 }
 
 impl ReferenceSyntax {
-    /// Returns the syntax of the client that a file belongs to, by its format, or else by its path.
-    pub(crate) fn of_format(format: ConfigFormat, file: &Path) -> Self {
-        match format {
-            ConfigFormat::OpenCode => Self::OpenCode,
-            ConfigFormat::Crush => Self::Crush,
-            ConfigFormat::Continue => Self::Continue,
-            _ => Self::of_file(file),
-        }
-    }
-
     /// Returns the syntax of the client that a file belongs to, by its path.
     pub(crate) fn of_file(file: &Path) -> Self {
         fn name(path: Option<&Path>) -> &str {
@@ -263,15 +252,6 @@ mod tests {
         ] {
             assert_eq!(syntax.overlooked(text), form, "{text}");
         }
-    }
-
-    #[test]
-    fn the_syntax_is_that_of_the_format_wherever_the_file_is() {
-        let of = |format| ReferenceSyntax::of_format(format, Path::new("/p/.gemini/x.json"));
-        assert_eq!(of(ConfigFormat::OpenCode), ReferenceSyntax::OpenCode);
-        assert_eq!(of(ConfigFormat::Crush), ReferenceSyntax::Crush);
-        assert_eq!(of(ConfigFormat::Continue), ReferenceSyntax::Continue);
-        assert_eq!(of(ConfigFormat::McpServers), ReferenceSyntax::Gemini);
     }
 
     fn names(file: &str, text: &str) -> Result<Vec<String>, InvalidTemplate> {
