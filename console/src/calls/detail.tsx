@@ -68,7 +68,7 @@ const WORDS: Record<Moment["event"], string> = { queued: "queued", sent: "sent t
 function Drawn({ call }: { call: CallDetail }) {
   const now = useNow(call.outcome === undefined ? 500 : 0);
   const { whole, spans, marks } = timeline(call.timeline, call.duration_us, Math.max(0, now - Date.parse(call.time)) * 1000);
-  if (!call.timeline.length) return <Section title="Timeline"><p class="dim">Its moments are no longer kept; what is above is from the ledger.</p></Section>;
+  if (!call.timeline.length) return <Section title="Timeline"><p class="dim">The timeline of this call is no longer stored. The details above are from the ledger.</p></Section>;
   return (
     <Section title="Timeline">
       <div class="timeline card">

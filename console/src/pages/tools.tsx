@@ -68,7 +68,7 @@ export function Tools({ id }: { id: string }) {
           </Keyed>
         </div>
         <div class="detail-side">
-          {id ? <ToolDetailView key={`${id} ${seen}`} id={id} view={view} back={to("tools", undefined, { q: asked, server, seen })} /> : <Empty title="Select a tool">Its form, definition and transforms are shown here.</Empty>}
+          {id ? <ToolDetailView key={`${id} ${seen}`} id={id} view={view} back={to("tools", undefined, { q: asked, server, seen })} /> : <Empty title="Select a tool">The form, definition and transforms of the selected tool appear here.</Empty>}
         </div>
       </div>
     </Page>

@@ -188,6 +188,7 @@ impl ParsedConfigFile {
         let signs = ConfigFormat::detect_all(file, &root)
             .map_err(|mistake| UnusableFile::new(findings.unusable(root.at, mistake), []))?;
         let (format, key) = signs[0];
+        findings.set_reference_syntax(format.reference_syntax(file));
         for (_, other) in &signs[1..] {
             let message = format!("`{other}` is ignored, because `{key}` is set too");
             findings.warn(root.at, None, &message, None);
@@ -213,7 +214,7 @@ impl ParsedConfigFile {
             ConfigFormat::Elysia => elysia::read(&findings, table),
         };
         let projects = match format {
-            ConfigFormat::McpServers => mcp_servers::projects(&findings, table),
+            ConfigFormat::McpServers => mcp_servers::projects(&findings, table, &servers),
             _ => BTreeMap::new(),
         };
         let (errors, problems) = findings.into_parts();

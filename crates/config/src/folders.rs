@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::digest::ConfigDigest;
+
 /// The files searched in the current folder, in this order.
 pub(crate) const WORKING_NAMES: [&str; 5] =
     ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json", CURSOR];
@@ -87,9 +89,22 @@ pub fn state_folder() -> Option<PathBuf> {
     Some(state.or_else(|| Some(home?.join(".local/state")))?.join("consort"))
 }
 
-/// Folder of servers' log files.
-pub fn log_folder() -> Option<PathBuf> {
-    Some(state_folder()?.join("logs"))
+/// Folder of the log files of a config's servers. The user's own config and the embedded default share one; every other
+/// config has its own, so that servers of one name do not share a file.
+pub fn log_folder(config: Option<&Path>) -> Option<PathBuf> {
+    let folder = state_folder()?.join("logs");
+    let folders = UserFolders::of_process();
+    Some(match config.filter(|file| !folders.is_own_config(file)) {
+        Some(file) => folder.join(state_name(file)),
+        None => folder,
+    })
+}
+
+/// Name of the subfolder for the state of a config.
+pub fn state_name(config: &Path) -> String {
+    let file = canonical_location(config).unwrap_or_else(|| config.to_owned());
+    let digest = ConfigDigest::of(file.as_os_str().as_encoded_bytes()).to_string();
+    format!("config-{}", &digest["sha256:".len()..][..16])
 }
 
 /// Folder of the user's data.
@@ -129,6 +144,17 @@ mod tests {
         let file = root.join(file);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, "").unwrap();
+    }
+
+    #[test]
+    fn the_state_of_a_config_has_a_name_of_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "a/mcp.json");
+        write(root.path(), "b/mcp.json");
+        let name = |file: &str| state_name(&root.path().join(file));
+        assert_ne!(name("a/mcp.json"), name("b/mcp.json"));
+        assert_eq!(name("a/mcp.json"), name("b/../a/mcp.json"));
+        assert_eq!(name("a/mcp.json").len(), "config-".len() + 16);
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod folders;
 mod limits;
 pub mod lock;
 mod options;
+mod private_records;
 mod read;
 mod resolve;
 mod schema;
@@ -50,7 +51,7 @@ pub use edit::{EditError, EditedConfig, add_servers, remove_server};
 pub use error::{ConfigError, UnusableFile};
 pub use folders::{
     UserFolders, canonical_location, catalog_folder, conversations_folder, data_folder, log_folder,
-    state_folder,
+    state_folder, state_name,
 };
 pub use limits::{
     AgentLimits, ConsoleLimits, FileLimits, FindingLimits, LIMIT_SECTIONS, LimitSection,

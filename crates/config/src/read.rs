@@ -34,9 +34,23 @@ use crate::source_location::LineColumn;
 use crate::syntax::names::{closest_name, shorten_name};
 use crate::syntax::problem_collector::ProblemCollector;
 use crate::syntax::table_reader::{TableReader, UnknownKeyPolicy};
-use crate::syntax::tree::{SyntaxNode, SyntaxValue};
+use crate::syntax::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 use crate::template::ValueReference;
 use crate::template::input::InputVariable;
+
+/// Reads the table of servers under a key of the root; none if it is absent.
+pub(crate) fn read_map<'a>(
+    findings: &'a ProblemCollector<'a>,
+    root: &'a SyntaxTable,
+    key: &str,
+    read: fn(&TableReader<'a>) -> PartialServer,
+) -> Vec<ServerConfig> {
+    let mut reader = ServerReader::new(findings);
+    if let Some(node) = root.get(key) {
+        reader.map(key, node, read);
+    }
+    reader.into_servers()
+}
 
 /// Collects the servers of one scope, in which every name is unique.
 pub(crate) struct ServerReader<'a> {

@@ -369,7 +369,7 @@ pub(crate) fn settings_without_config() -> Result<HubSettings, CommandError> {
     let mut settings = HubSettings {
         servers: vec![demo],
         store_folder: consort_config::catalog_folder(),
-        logs: log_folder()
+        logs: log_folder(None)
             .and_then(|folder| ServerLogSettings::new(folder, ServerLogLimits::default())),
         ..HubSettings::default()
     };

@@ -182,12 +182,12 @@ pub(crate) fn running_gateways(
     if !ours.is_empty() {
         return Ok(ours);
     }
-    let which = config.map_or("without a config".to_owned(), |file| {
-        format!("with the config `{}`", escape_text(&file.display().to_string()))
+    let which = config.map_or(String::new(), |file| {
+        format!(" with the config `{}`", escape_text(&file.display().to_string()))
     });
     let failure = CommandError {
         exit: ExitStatus::Unreachable,
-        ..CommandError::usage(format!("no gateway is running {which}"))
+        ..CommandError::usage(format!("no gateway is running{which}"))
     };
     let known: Vec<String> = others
         .iter()

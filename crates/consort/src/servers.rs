@@ -22,7 +22,8 @@ pub fn hub_settings(
     let limits = config.options.limits.settings();
     let mut settings = HubSettings {
         store_folder: catalog_folder(),
-        logs: log_folder().and_then(|folder| ServerLogSettings::new(folder, limits.server_logs)),
+        logs: log_folder(Some(&config.file))
+            .and_then(|folder| ServerLogSettings::new(folder, limits.server_logs)),
         schemas: limits.schemas,
         keeper: limits.keeper,
         lists: limits.lists,

@@ -23,7 +23,7 @@ use crate::store::IdentityStoreError;
 use crate::store::row::{RowChange, RowFilter};
 use crate::user::UserId;
 
-/// Time that grants live whose users are never checked again.
+/// Lifetime of a grant whose user cannot be checked again at the issuer.
 pub(crate) const UNCHECKED: Duration = Duration::from_hours(12);
 
 /// Time that an issuer that did not respond is left alone.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::response_head::ResponseHead;
 
-/// Longest wait that a provider's headers are believed to ask for.
+/// Maximum wait that is taken from a provider's response headers.
 const MAX_WAIT: Duration = Duration::from_hours(24);
 
 /// Rate limits that providers report in headers, as the parts before and after `remaining` and `reset`.

@@ -6,7 +6,7 @@
 //! | `add` | says the sum of `a` and `b` |
 //! | `weather` | answers with `structuredContent` |
 //! | `fail` | fails, as tools do (`isError`) |
-//! | `slow` | reports `steps` steps of `ms` milliseconds each, and heeds cancellation |
+//! | `slow` | reports `steps` steps of `ms` milliseconds each, and stops when it is cancelled |
 //! | `log` | logs once, at level `info`, if the client wants to hear it |
 //! | `ask` | asks the user for a name (elicitation) |
 //! | `sample` | asks the client's model (sampling) |

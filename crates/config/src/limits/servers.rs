@@ -104,7 +104,7 @@ pub(super) const MESSAGES: &[LimitSpec] = limits! {
     list_gap_max = upkeep.list_gap_longest, Time(1..=DAY), "the listing is read again";
     /// Minimum TTL of a listing whose server sets a TTL and does not announce changes.
     list_fresh = upkeep.list_fresh, Time(1..=DAY), "the listing is read again";
-    /// Time after which reading a listing is retried after a failure.
+    /// Delay before a failed read of a listing is repeated.
     list_retry = upkeep.list_retry, Time(1..=DAY), "the listing is read again; the server is `degraded` until then";
     /// Maximum cached variants of one server's listings: one for each set of client capabilities, and for each
     /// identity that gets a different listing.

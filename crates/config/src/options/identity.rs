@@ -118,8 +118,8 @@ pub struct AuthorizationConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["users", "admins", "off"]))]
     pub api_keys: Option<String>,
-    /// Lets the role `operator` change what programs run where a group alone gives it. Otherwise that takes a role that
-    /// names the user: whoever may change groups at the issuer would run programs here.
+    /// Lets users change what programs run if only a group gives them the role `operator`. Otherwise the role must name
+    /// the user, because the administrators of the issuer's groups could run programs here.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub allow_program_changes: bool,
     /// Clients that are registered beforehand, by their client ids.

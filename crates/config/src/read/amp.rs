@@ -1,6 +1,6 @@
 //! Amp's `amp.mcpServers`, one of its flat settings.
 
-use super::{ServerReader, mcp_servers};
+use super::{mcp_servers, read_map};
 use crate::server::ServerConfig;
 use crate::syntax::problem_collector::ProblemCollector;
 use crate::syntax::tree::SyntaxTable;
@@ -13,9 +13,5 @@ pub(crate) fn read<'a>(
     findings: &'a ProblemCollector<'a>,
     root: &'a SyntaxTable,
 ) -> Vec<ServerConfig> {
-    let mut reader = ServerReader::new(findings);
-    if let Some(node) = root.get(KEY) {
-        reader.map(KEY, node, mcp_servers::server);
-    }
-    reader.into_servers()
+    read_map(findings, root, KEY, mcp_servers::server)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ServerReader;
+use super::read_map;
 use crate::error::ConfigErrorKind;
 use crate::server::partial::{COMMON_NAMES, FieldNames, PartialServer};
 use crate::server::{AuthConfig, ServerConfig};
@@ -22,11 +22,7 @@ pub(crate) fn read<'a>(
     findings: &'a ProblemCollector<'a>,
     root: &'a SyntaxTable,
 ) -> Vec<ServerConfig> {
-    let mut reader = ServerReader::new(findings);
-    if let Some(node) = root.get(KEY) {
-        reader.map(KEY, node, server);
-    }
-    reader.into_servers()
+    read_map(findings, root, KEY, server)
 }
 
 fn server(fields: &TableReader<'_>) -> PartialServer {

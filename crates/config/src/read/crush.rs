@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::ServerReader;
+use super::read_map;
 use crate::server::ServerConfig;
 use crate::server::partial::{COMMON_NAMES, PartialServer};
 use crate::syntax::problem_collector::ProblemCollector;
@@ -35,11 +35,7 @@ pub(crate) fn read<'a>(
     findings: &'a ProblemCollector<'a>,
     root: &'a SyntaxTable,
 ) -> Vec<ServerConfig> {
-    let mut reader = ServerReader::new(findings);
-    if let Some(node) = root.get(KEY) {
-        reader.map(KEY, node, server);
-    }
-    reader.into_servers()
+    read_map(findings, root, KEY, server)
 }
 
 fn server(fields: &TableReader<'_>) -> PartialServer {

@@ -13,6 +13,7 @@ use crate::read::{
 };
 use crate::syntax::names::{closest_name, shorten_name};
 use crate::syntax::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
+use crate::template::ReferenceSyntax;
 
 /// Format of a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,6 +73,16 @@ impl fmt::Display for ConfigFormat {
 pub(crate) type DetectedFormat = (ConfigFormat, &'static str);
 
 impl ConfigFormat {
+    /// The syntax of references in a file of this format: that of its only client, or of the one its path tells.
+    pub(crate) fn reference_syntax(self, file: &Path) -> ReferenceSyntax {
+        match self {
+            Self::OpenCode => ReferenceSyntax::OpenCode,
+            Self::Crush => ReferenceSyntax::Crush,
+            Self::Continue => ReferenceSyntax::Continue,
+            _ => ReferenceSyntax::of_file(file),
+        }
+    }
+
     /// All possible formats of the root, the likeliest first.
     pub(crate) fn detect_all(
         file: &Path,
@@ -198,4 +209,18 @@ fn no_servers(root: &SyntaxTable) -> ConfigErrorKind {
     let mut keys = root.keys().filter(|key| !known.contains(key));
     let near = keys.find_map(|key| Some((shorten_name(key), closest_name(key, known)?)));
     ConfigErrorKind::NoServers { near }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_syntax_is_that_of_the_format_wherever_the_file_is() {
+        let of = |format: ConfigFormat| format.reference_syntax(Path::new("/p/.gemini/x.json"));
+        assert_eq!(of(ConfigFormat::OpenCode), ReferenceSyntax::OpenCode);
+        assert_eq!(of(ConfigFormat::Crush), ReferenceSyntax::Crush);
+        assert_eq!(of(ConfigFormat::Continue), ReferenceSyntax::Continue);
+        assert_eq!(of(ConfigFormat::McpServers), ReferenceSyntax::Gemini);
+    }
 }

@@ -21,6 +21,9 @@ pub(crate) const KEY: &str = "mcpServers";
 /// The key under which Claude Code stores the servers of single projects.
 pub(crate) const PROJECTS: &str = "projects";
 
+/// The key of a project that names the servers which its user disabled there.
+const DISABLED: &str = "disabledMcpServers";
+
 /// The keys of `mcp` in Gemini CLI's settings.
 const SELECTION: [&str; 3] = ["allowed", "excluded", "serverCommand"];
 
@@ -89,23 +92,42 @@ pub(crate) fn entries<'a>(
     reader.into_servers()
 }
 
-/// Reads the servers of single projects, as `~/.claude.json` stores them.
+/// Reads the servers of single projects, as `~/.claude.json` stores them. Servers of the user that are disabled in a
+/// project are among its servers.
 pub(crate) fn projects<'a>(
     findings: &'a ProblemCollector<'a>,
     root: &'a SyntaxTable,
+    of_user: &[ServerConfig],
 ) -> BTreeMap<PathBuf, Vec<ServerConfig>> {
     let projects = root.get(PROJECTS).and_then(|node| node.table());
     let mut found = BTreeMap::new();
     for entry in projects.into_iter().flat_map(|table| &table.0) {
-        let Some(node) = entry.node.table().and_then(|project| project.get(KEY)) else { continue };
+        let Some(project) = entry.node.table() else { continue };
         let mut reader = ServerReader::new(findings).project(&entry.key);
-        reader.map(KEY, node, server);
-        let servers = reader.into_servers();
+        if let Some(node) = project.get(KEY) {
+            reader.map(KEY, node, server);
+        }
+        let mut servers = reader.into_servers();
+        disable(project, of_user, &mut servers);
         if !servers.is_empty() {
             found.insert(PathBuf::from(&entry.key), servers);
         }
     }
     found
+}
+
+/// Disables the servers that a project names, its own or those of the user.
+fn disable(project: &SyntaxTable, of_user: &[ServerConfig], servers: &mut Vec<ServerConfig>) {
+    let names = project.get(DISABLED).and_then(SyntaxNode::list).unwrap_or_default();
+    for node in names {
+        let SyntaxValue::Text(name) = &node.value else { continue };
+        let name = ServerId::derive(name);
+        if let Some(own) = servers.iter_mut().find(|server| server.name == name) {
+            own.disabled = true;
+        } else if let Some(server) = of_user.iter().find(|server| server.name == name) {
+            servers.push(ServerConfig { disabled: true, ..server.clone() });
+        }
+    }
 }
 
 pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {

@@ -1,24 +1,19 @@
 //! Store of answers to inputs: in the system's keyring if there is one, else in private files of the state folder.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use consort_client::platform::keyring;
 use consort_client::{HelperLimits, HelperProgram};
-use consort_files::FileReaders;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::ConfigDigest;
 use crate::folders::{canonical_location, state_folder};
+use crate::private_records::PrivateRecords;
 
 /// The service of the answers in the keyring.
 const SERVICE: &str = "consort-input";
-
-/// Size limit of a record in bytes.
-const LARGEST_RECORD: u64 = 256 << 10;
 
 /// A stored answer to an input of one config. Other configs with an input of the same id have their own.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,17 +42,18 @@ impl std::fmt::Debug for StoredInput {
     }
 }
 
-/// The folder of stored answers.
+/// The store of answers.
 #[derive(Clone, Debug)]
 pub struct InputStore {
-    folder: PathBuf,
+    records: PrivateRecords,
     limits: HelperLimits,
 }
 
 impl InputStore {
     /// The store of the user of this process, if they have a home.
     pub fn of_user() -> Option<Self> {
-        Some(Self { folder: state_folder()?.join("inputs"), limits: HelperLimits::default() })
+        let records = PrivateRecords::new(state_folder()?.join("inputs"));
+        Some(Self { records, limits: HelperLimits::default() })
     }
 
     /// Sets the limits of the keyring's programs.
@@ -69,7 +65,7 @@ impl InputStore {
     /// Returns the answer to an input of a config.
     pub fn get(&self, config: &Path, id: &str) -> Option<String> {
         let config = canonical_location(config)?;
-        let record = read(&self.file(&config, id)).ok()?;
+        let record: StoredInput = self.records.get(&key(&config, id))?;
         if record.config != config || record.id != id {
             return None;
         }
@@ -91,17 +87,15 @@ impl InputStore {
             value: (!in_keyring).then(|| value.to_owned()),
             config,
         };
-        let text = serde_json::to_vec(&record).map_err(io::Error::other)?;
-        consort_files::create_private_folder(&self.folder)?;
-        consort_files::replace(&self.file(&record.config, id), &text, FileReaders::Owner)?;
+        self.records.put(&key(&record.config, id), &record)?;
         Ok(record)
     }
 
     /// Removes an answer; false if there was none.
     pub fn remove(&self, config: &Path, id: &str) -> io::Result<bool> {
         let config = canonical_location(config).unwrap_or_else(|| config.to_owned());
-        let file = self.file(&config, id);
-        if read(&file).is_ok_and(|record| record.is_in_keyring()) {
+        let (key, record) = (key(&config, id), self.records.get(&key(&config, id)));
+        if record.is_some_and(|record: StoredInput| record.is_in_keyring()) {
             let removed =
                 keyring::remove(SERVICE, &account(&config, id)).run_blocking(&self.limits);
             match removed {
@@ -109,23 +103,12 @@ impl InputStore {
                 _ => {}
             }
         }
-        match fs::remove_file(file) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.records.remove(&key)
     }
 
     /// Returns every stored answer, by config and id.
     pub fn list(&self) -> io::Result<Vec<StoredInput>> {
-        let entries = match fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let is_record = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
-        let files = entries.flatten().map(|entry| entry.path()).filter(is_record);
-        let mut records: Vec<StoredInput> = files.filter_map(|file| read(&file).ok()).collect();
+        let mut records: Vec<StoredInput> = self.records.list()?;
         records.sort_by(|one, other| (&one.config, &one.id).cmp(&(&other.config, &other.id)));
         Ok(records)
     }
@@ -133,26 +116,20 @@ impl InputStore {
     fn run(&self, program: &HelperProgram) -> Option<String> {
         program.run_blocking(&self.limits).ok()
     }
+}
 
-    fn file(&self, config: &Path, id: &str) -> PathBuf {
-        let name = [config.as_os_str().as_bytes(), b"\0", id.as_bytes()].concat();
-        let digest = ConfigDigest::of(&name).to_string();
-        self.folder.join(digest.replace("sha256:", "")).with_extension("json")
-    }
+/// The key of the record of an answer.
+fn key(config: &Path, id: &str) -> Vec<u8> {
+    [config.as_os_str().as_bytes(), b"\0", id.as_bytes()].concat()
 }
 
 fn account(config: &Path, id: &str) -> String {
     format!("{id} {}", config.display())
 }
 
-fn read(file: &Path) -> io::Result<StoredInput> {
-    let mut text = Vec::new();
-    File::open(file)?.take(LARGEST_RECORD).read_to_end(&mut text)?;
-    serde_json::from_slice(&text).map_err(io::Error::other)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -161,12 +138,13 @@ mod tests {
     fn an_answer_is_stored_in_a_private_file_for_its_config_and_id_alone() {
         let folder = tempfile::tempdir().unwrap();
         let limits = HelperLimits::default();
-        let store = InputStore { folder: folder.path().join("inputs"), limits };
+        let records = PrivateRecords::new(folder.path().join("inputs"));
+        let store = InputStore { records, limits };
         let (one, other) = (folder.path().join("a.json"), folder.path().join("b.json"));
         let (one, other) = (one.as_path(), other.as_path());
         let put = store.put(one, "key", "s3cret").unwrap();
         // Where a keyring is running, it has the answer.
-        let file = store.file(&put.config, "key");
+        let file = store.records.file(&key(&put.config, "key"));
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text.contains("s3cret"), !put.is_in_keyring());
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

@@ -1,33 +1,44 @@
 //! Errors and warnings found while reading a config.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use consort_core::{Problem, ServerId};
 
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::source_location::{LineColumn, LineIndex, SourceLocation};
+use crate::template::ReferenceSyntax;
 
 /// Collects errors and warnings while a file is read, so that one error does not hide the next.
 pub(crate) struct ProblemCollector<'a> {
     lines: LineIndex<'a>,
+    syntax: Cell<ReferenceSyntax>,
     errors: RefCell<Vec<ConfigError>>,
     problems: RefCell<Vec<(usize, Problem)>>,
 }
 
 impl<'a> ProblemCollector<'a> {
     pub(crate) fn new(file: &'a Path, text: &'a str) -> Self {
-        Self {
-            lines: LineIndex::new(file, text),
-            errors: RefCell::default(),
-            problems: RefCell::default(),
-        }
+        Self::of_lines(LineIndex::new(file, text))
     }
 
     /// Collects the findings of several files, at least one: see [`LineIndex::of_files`].
     pub(crate) fn of_files(files: impl IntoIterator<Item = (&'a Path, &'a str)>) -> Self {
-        let lines = LineIndex::of_files(files);
-        Self { lines, errors: RefCell::default(), problems: RefCell::default() }
+        Self::of_lines(LineIndex::of_files(files))
+    }
+
+    fn of_lines(lines: LineIndex<'a>) -> Self {
+        let syntax = Cell::new(ReferenceSyntax::of_file(lines.file()));
+        Self { lines, syntax, errors: RefCell::default(), problems: RefCell::default() }
+    }
+
+    /// The syntax of references: that of the client that the file belongs to.
+    pub(crate) fn reference_syntax(&self) -> ReferenceSyntax {
+        self.syntax.get()
+    }
+
+    pub(crate) fn set_reference_syntax(&self, syntax: ReferenceSyntax) {
+        self.syntax.set(syntax);
     }
 
     /// The offset of the first byte of each file.

@@ -41,6 +41,24 @@ impl ReferenceSyntax {
         }
     }
 
+    /// Returns the form of another client's reference that a text contains and this syntax leaves as it is:
+    /// `{env:NAME}`, or `$NAME` as a word in upper case. The name itself is left out, since it may be a secret.
+    pub(crate) fn overlooked(self, text: &str) -> Option<&'static str> {
+        let braced = text.split_once("{env:").is_some_and(|(before, rest)| {
+            !before.ends_with('$') && rest.split_once('}').is_some_and(|(name, _)| is_name(name))
+        });
+        let is_upper =
+            |name: &str| is_name(name) && !name.contains(|c: char| c.is_ascii_lowercase());
+        let dollar = text.split(' ').any(|word| word.strip_prefix('$').is_some_and(is_upper));
+        match self {
+            Self::Common | Self::Continue | Self::Gemini | Self::Crush if braced => {
+                Some("{env:NAME}")
+            }
+            Self::Common | Self::Continue | Self::OpenCode if dollar => Some("$NAME"),
+            _ => None,
+        }
+    }
+
     /// Returns the first character of its references.
     fn opening(self) -> &'static [char] {
         match self {
@@ -219,6 +237,22 @@ mod tests {
     use super::super::{SecretMasking, TemplateString};
     use super::*;
     use crate::source_location::LineColumn;
+
+    #[test]
+    fn references_of_other_clients_are_noticed_without_their_names() {
+        use ReferenceSyntax::{Common, Crush, OpenCode};
+        for (syntax, text, form) in [
+            (Common, "Bearer $TOKEN", Some("$NAME")),
+            (Common, "x {env:TOKEN}", Some("{env:NAME}")),
+            (Common, "${TOKEN} ${env:TOKEN} $5 $$ ^a$ $ecret {env:} pa$WORD", None),
+            (Crush, "$TOKEN", None),
+            (Crush, "{env:TOKEN}", Some("{env:NAME}")),
+            (OpenCode, "{env:TOKEN}", None),
+            (OpenCode, "$TOKEN", Some("$NAME")),
+        ] {
+            assert_eq!(syntax.overlooked(text), form, "{text}");
+        }
+    }
 
     fn names(file: &str, text: &str) -> Result<Vec<String>, InvalidTemplate> {
         let syntax = ReferenceSyntax::of_file(Path::new(file));

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::{sample, shown};
+use crate::{complaints, sample, shown};
 
 #[test]
 fn claude_desktop_keeps_programs_and_their_keys() {
@@ -199,6 +199,61 @@ fn the_servers_of_the_current_project_replace_those_of_the_user() {
     assert_eq!(names("/home/me/shop/src/deep"), (all.to_owned(), 0));
     assert_eq!(names("/home/me"), ("memory of the user".to_owned(), 1));
     assert_eq!(names("/home/me/shop2"), ("memory of the user".to_owned(), 1));
+}
+
+#[test]
+fn a_server_that_claude_code_disabled_in_a_project_is_disabled_there_alone() {
+    let text = r#"{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}, "projects": {
+        "/p": {"mcpServers": {"c": {"command": "c"}}, "disabledMcpServers": ["a", "c", "gone"]},
+        "/q": {"disabledMcpServers": ["b"]}, "/r": {"allowedTools": []}}}"#;
+    let enabled = |folder: &str| {
+        let mut config = crate::read(".claude.json", text);
+        config.add_project_servers(folder.as_ref());
+        let enabled = config.servers.iter().filter(|server| !server.disabled);
+        enabled.map(|server| server.name.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(enabled("/elsewhere"), "a b");
+    assert_eq!(enabled("/p/src"), "b");
+    assert_eq!(enabled("/q"), "a");
+    assert_eq!(enabled("/r"), "a b");
+}
+
+#[test]
+fn references_of_a_client_are_read_wherever_its_config_is() {
+    let opencode = r#"{"$schema": "https://opencode.ai/config.json",
+        "mcp": {"a": {"type": "local", "command": ["a"], "environment": {"A": "{env:TOKEN}"}}}}"#;
+    let crush = r#"{"$schema": "https://charm.land/crush.json",
+        "mcp": {"a": {"type": "stdio", "command": "a", "env": {"A": "$TOKEN"}}}}"#;
+    for text in [opencode, crush] {
+        let config = crate::read("config.json", text);
+        let resolved =
+            consort_config::convert(&config.servers, consort_config::TargetFormat::Consort);
+        assert!(resolved.text.contains(r#"A = "env:TOKEN""#), "{}", resolved.text);
+        assert_eq!(complaints(&config), "");
+    }
+    assert_snapshot!(complaints(&crate::read("mcp.json", r#"{"mcpServers": {"a": {"command": "a",
+        "env": {"A": "$TOKEN", "B": "{env:TOKEN}", "C": "literal:$TOKEN"}}}}"#)), @r"
+    warning: a: mcp.json:2:22: `env.A` contains `$NAME`, which reaches the server as it is written
+      hint: for an environment variable, write `${NAME}`; for the string itself, `literal:…`
+    warning: a: mcp.json:2:37: `env.B` contains `{env:NAME}`, which reaches the server as it is written
+      hint: for an environment variable, write `${NAME}`; for the string itself, `literal:…`
+    ");
+}
+
+#[test]
+fn a_secret_of_another_store_is_refused_by_its_name_in_options_too() {
+    assert_snapshot!(complaints(&crate::read("consort.toml", r#"
+[consort.tokens]
+ci = "op://Private/ci/token"
+[consort.providers.p]
+base_url = "https://p.example/v1"
+key = "pass:models/p"
+"#)), @r"
+    error: consort.toml:3:6: cannot read `tokens.ci`: `op:` is not a secret reference that Consort knows
+      hint: use `env:NAME`, `file:path`, `keyring:SERVICE/NAME`, or `cmd:COMMAND` with a program that prints the secret; for the literal string, write `literal:op:…`
+    error: consort.toml:6:7: cannot read `providers.p.key`: `pass:` is not a secret reference that Consort knows
+      hint: use `env:NAME`, `file:path`, `keyring:SERVICE/NAME`, or `cmd:COMMAND` with a program that prints the secret; for the literal string, write `literal:pass:…`
+    ");
 }
 
 #[test]

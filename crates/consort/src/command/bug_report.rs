@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::cli::{BugReportArguments, GlobalArguments, LedgerSelection};
 use crate::command_hub::{CommandHub, not_ready, read_untrusted};
 use crate::exit::{CommandError, ExitStatus};
-use crate::gateways::RunningGateway;
+use crate::gateways::{RunningGateway, config_file};
 use crate::output::{file, json, line};
 use redact::{SecretRedactor, without_home};
 
@@ -53,7 +53,7 @@ pub(super) async fn run(
     };
     section(&mut report, "Servers", &redactor.text(&state));
     section(&mut report, "Running gateways", &redactor.text(&running(&gateways)));
-    section(&mut report, "Logs of servers", &redactor.text(&logs(options.log_lines)));
+    section(&mut report, "Logs of servers", &redactor.text(&logs(common, options.log_lines)));
     let report = without_home(&report);
     deliver(common, options.output, &report)
 }
@@ -165,9 +165,10 @@ fn running(gateways: &[RunningGateway]) -> String {
     text
 }
 
-/// The end of each log.
-fn logs(most: usize) -> String {
-    let logs = log_folder().and_then(|folder| ServerLogFile::all(&folder).ok());
+/// The end of each log of the config in use.
+fn logs(common: &GlobalArguments, most: usize) -> String {
+    let config = config_file(common).ok().flatten();
+    let logs = log_folder(config.as_deref()).and_then(|folder| ServerLogFile::all(&folder).ok());
     let mut text = String::new();
     for log in logs.unwrap_or_default() {
         let Ok(lines) = log.lines() else { continue };

@@ -43,14 +43,24 @@ pub(super) async fn run(
         json(&problems);
     } else {
         problems.iter().for_each(tell);
-        let verdict =
-            format!("{} servers, {errors} errors, {warnings} warnings", config.servers.len());
+        let verdict = [
+            counted(config.servers.len(), "server"),
+            counted(errors, "error"),
+            counted(warnings, "warning"),
+        ]
+        .join(", ");
         let style = if exit == ExitStatus::Ok { TextStyle::Good } else { TextStyle::Bad };
         let mut file = config.file.display().to_string();
         if !config.fragments.is_empty() {
-            file = format!("{file} and {} included files", config.fragments.len());
+            file = format!("{file} and {}", counted(config.fragments.len(), "included file"));
         }
         line(TerminalText::from(file) + ": " + styled(style, verdict));
     }
     Ok(exit)
+}
+
+/// A count with its noun.
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::cli::{GlobalArguments, LogsArguments};
 use crate::command_hub::{read_untrusted, unknown_server};
 use crate::exit::{CommandError, ExitStatus};
+use crate::gateways::config_file;
 use crate::output::{TerminalText, TextStyle, TextTable, json, line, note, page, styled, width};
 
 /// Poll interval of a log that is followed.
@@ -23,7 +24,8 @@ pub(super) async fn run(
     common: &GlobalArguments,
     options: LogsArguments,
 ) -> Result<ExitStatus, CommandError> {
-    let folder = log_folder()
+    let config = config_file(common)?;
+    let folder = log_folder(config.as_deref())
         .ok_or_else(|| CommandError::usage("no home folder").hint("set HOME or XDG_STATE_HOME"))?;
     let Some(name) = &options.server else { return list(common, &folder) };
     let log = ServerLogFile::new(&folder, &known_server(common, &folder, name)?);
@@ -72,7 +74,7 @@ fn list(common: &GlobalArguments, folder: &Path) -> Result<ExitStatus, CommandEr
     if common.json {
         json(&values);
     } else if table.is_empty() {
-        line("no logs");
+        line("no logs of this config's servers");
     } else {
         page(table.render(width()));
     }
@@ -93,7 +95,15 @@ fn known_server(
     let config = read_untrusted(common)?;
     known.extend(config.into_iter().flat_map(|config| config.servers).map(|server| server.name));
     let found = known.iter().find(|server| server.as_str() == name).cloned();
-    found.ok_or_else(|| unknown_server(name, known.iter().map(ServerId::as_str)))
+    found.ok_or_else(|| {
+        let failure = unknown_server(name, known.iter().map(ServerId::as_str));
+        match failure.hint {
+            Some(_) => failure,
+            None => failure.hint(
+                "`consort logs` lists the logs of the config in use; for those of another one, add --config FILE",
+            ),
+        }
+    })
 }
 
 fn show(common: &GlobalArguments, lines: &[ServerLogLine]) {

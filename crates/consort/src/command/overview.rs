@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use consort_config::Config;
+use consort_config::{Config, ConfigLocation, SearchReason, UserFolders};
 use consort_core::escape::escape_line;
 use serde_json::json;
 
@@ -47,6 +47,9 @@ pub(super) fn run(common: &GlobalArguments) -> ExitStatus {
     line(format!("Consort {}: all your MCP servers as one", env!("CARGO_PKG_VERSION")));
     line("");
     line(escape_line(&format!("config   {}", describe(common, &config))));
+    if let Some(unused) = unused_config(common) {
+        line(escape_line(&format!("unused   {}: configs are not merged", unused.display())));
+    }
     let clients: Vec<String> = clients.iter().map(ToString::to_string).collect();
     if !clients.is_empty() {
         line(format!("found    servers of {}", clients.join(", ")));
@@ -74,6 +77,21 @@ fn running(common: &GlobalArguments) -> Vec<RunningGateway> {
     let Ok(config) = config_file(common) else { return Vec::new() };
     let all = RunningGateway::all().into_iter();
     all.filter(|gateway| gateway.uses(config.as_deref())).collect()
+}
+
+/// The user's own config, if that of the current folder is used instead.
+fn unused_config(common: &GlobalArguments) -> Option<PathBuf> {
+    let named = std::env::var_os(consort_config::CONFIG_VARIABLE).is_some();
+    if common.config.is_some() || named {
+        return None;
+    }
+    let search = consort_config::find_config(None, None, &UserFolders::of_process()).ok()?;
+    let ConfigLocation::File(used) = &search.found else { return None };
+    let existing = search.searched.iter().filter(|place| place.exists);
+    let own = existing.clone().find(|place| place.reason == SearchReason::User)?;
+    let is_used =
+        existing.clone().any(|place| place.file == *used && place.reason == SearchReason::Current);
+    is_used.then(|| own.file.clone())
 }
 
 fn describe(common: &GlobalArguments, config: &Result<Option<Config>, CommandError>) -> String {

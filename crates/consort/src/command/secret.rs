@@ -37,7 +37,9 @@ fn set(common: &GlobalArguments, selection: &SecretSelection) -> Result<ExitStat
         return Err(CommandError::usage(message).hint("use a file, and refer to it as `file:path`"));
     }
     let stored = keyring::store(service, name, &value).run_blocking(&limits);
-    stored.map_err(|error| keyring_failure("store", service, name, &error))?;
+    stored.map_err(|error| {
+        keyring_failure(&format!("store `{}` in", shown(service, name)), &error)
+    })?;
     if common.json {
         json(&json!({ "stored": format!("{service}/{name}"), "in": "keyring" }));
     } else {
@@ -55,7 +57,12 @@ fn remove(
     let removed = match keyring::remove(service, name).run_blocking(&limits(common)) {
         Ok(_) => true,
         Err(error) if keyring::is_absent(&error) => false,
-        Err(error) => return Err(keyring_failure("remove", service, name, &error)),
+        Err(error) => {
+            return Err(keyring_failure(
+                &format!("remove `{}` from", shown(service, name)),
+                &error,
+            ));
+        }
     };
     report_removal(common, &format!("{service}/{name}"), removed);
     Ok(ExitStatus::Ok)
@@ -184,17 +191,19 @@ fn read_value(what: &str, limits: &HelperLimits) -> Result<String, CommandError>
     Ok(value)
 }
 
-fn keyring_failure(verb: &str, service: &str, name: &str, error: &HelperError) -> CommandError {
-    let entry = escape_line(&format!("{service}/{name}"));
+fn keyring_failure(action: &str, error: &HelperError) -> CommandError {
     let said: Vec<String> = error.detail().lines_for_operator().collect();
     let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(" ")) };
-    let failure =
-        CommandError::usage(format!("cannot {verb} `{entry}` in the keyring: {error}{said}"));
+    let failure = CommandError::usage(format!("cannot {action} the keyring: {error}{said}"));
     failure.hint(if error.is_missing() {
         keyring::install_hint()
     } else {
         "unlock the keyring of this login session, or use `env:`, `file:` or `cmd:`"
     })
+}
+
+fn shown(service: &str, name: &str) -> String {
+    escape_line(&format!("{service}/{name}"))
 }
 
 fn limits(common: &GlobalArguments) -> HelperLimits {

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use consort_client::platform::is_macos;
-use consort_config::UserFolders;
+use consort_config::{Config, UserFolders};
 use consort_core::escape::escape_line;
 use consort_files::FileReaders;
 use serde_json::json;
@@ -60,9 +60,8 @@ async fn install(
     dry_run: bool,
 ) -> Result<ExitStatus, CommandError> {
     let config = read_usable(common)?.ok_or_else(|| {
-        CommandError::usage("no config found, so a service would serve only the demo").hint(
-            "create one with `consort config add` or `consort config import`, or use --config FILE",
-        )
+        CommandError::usage("no config found, so a service would serve only the demo")
+            .hint("create one with `consort add` or `consort init`, or use --config FILE")
     })?;
     let unit = ServiceUnit::new(common, &config.file)?.text();
     let present = read_unit(path)?;
@@ -76,19 +75,15 @@ async fn install(
             json(&json!({ "file": path, "unit": unit, "changed": is_changed }));
         } else {
             file(&unit);
-            note(format!("would be written to {}", shown(path)));
+            note(format!("would be written to {}; then:", shown(path)));
+            note("  systemctl --user daemon-reload");
+            note(format!("  systemctl --user enable {NAME}"));
+            note(format!("  systemctl --user restart {NAME}"));
+            warn_of_variables(&config);
         }
         return Ok(ExitStatus::Ok);
     }
-    for name in referenced_variables(&config) {
-        let name = escape_line(&name);
-        note(format!(
-            "warning: the config refers to the environment variable `{name}`, which services do not have"
-        ));
-        note(format!(
-            "   hint: set it with `systemctl --user edit {NAME}` (`[Service]`, `Environment={name}=…`), or refer to a file"
-        ));
-    }
+    warn_of_variables(&config);
     if is_changed {
         write_unit(path, &unit)?;
     }
@@ -117,6 +112,19 @@ async fn install(
     Ok(ExitStatus::Ok)
 }
 
+/// Warns of environment variables that the config refers to.
+fn warn_of_variables(config: &Config) {
+    for name in referenced_variables(config) {
+        let name = escape_line(&name);
+        note(format!(
+            "warning: the config refers to the environment variable `{name}`, which services do not have"
+        ));
+        note(format!(
+            "   hint: set it with `systemctl --user edit {NAME}` (`[Service]`, `Environment={name}=…`), or refer to a file"
+        ));
+    }
+}
+
 async fn remove(
     common: &GlobalArguments,
     path: &Path,
@@ -135,9 +143,18 @@ async fn remove(
         return Err(CommandError::usage(message).hint("remove it yourself"));
     }
     if dry_run {
-        line(format!("systemctl --user disable --now {NAME}"));
-        line(format!("rm {}", shown(path)));
-        line("systemctl --user daemon-reload");
+        let commands = [
+            format!("systemctl --user disable --now {NAME}"),
+            format!("rm {}", shown(path)),
+            "systemctl --user daemon-reload".to_owned(),
+        ];
+        if common.json {
+            json(&json!({ "file": path, "removed": false, "commands": commands }));
+        } else {
+            for command in commands {
+                line(command);
+            }
+        }
         return Ok(ExitStatus::Ok);
     }
     let manager = SystemdManager::connect().await;

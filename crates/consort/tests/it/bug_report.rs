@@ -89,7 +89,7 @@ fn no_secret_of_a_config_and_no_name_of_the_user_is_in_the_report() {
         ran.err
     );
     let report = std::fs::read_to_string(home.path("consort-bug-report.md")).unwrap();
-    let logged = std::fs::read_to_string(home.path(".local/state/consort/logs/loud.log")).unwrap();
+    let logged = std::fs::read_to_string(crate::logs::log_file(&home, "loud")).unwrap();
     for said in ["canary-env", "canary-variable", "canary-file", "canary-mixed", "canary-flag"] {
         assert!(logged.contains(said), "the server said it: {logged}");
     }
@@ -120,9 +120,10 @@ fn a_report_names_running_gateways_and_hides_their_token() {
     let serving = Serving::start(&home, &[]);
     let token = serving.token.clone().unwrap();
     // A log that has the token, by whatever accident.
-    std::fs::create_dir_all(home.path(".local/state/consort/logs")).unwrap();
+    let log = crate::logs::log_file(&home, "other");
+    std::fs::create_dir_all(log.parent().unwrap()).unwrap();
     let line = format!("2026-11-18T15:00:00.000Z 1 stderr a {token} z\n");
-    home.write(".local/state/consort/logs/other.log", &line);
+    std::fs::write(log, line).unwrap();
     let ran = run(&home, &["bug-report", "--offline", "--output", "-"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains(&format!("address {}", serving.address)), "{}", ran.out);

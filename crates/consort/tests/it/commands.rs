@@ -257,10 +257,41 @@ fn a_config_that_is_not_used_here_is_said_to_be_so() {
     home.write("mcp.json", r#"{"mcpServers": {}}"#);
     let ran = home.run_unnamed(&["add", "-s", "user", "--no-connect", "x", "cmd"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    let said = "note: here `mcp.json` is used instead; configs are not merged\n";
+    let said = "note: in this folder `mcp.json` is used instead; configs are not merged\n";
     assert!(ran.err.ends_with(said), "{ran:?}");
     let ran = home.run_unnamed(&["add", "--no-connect", "x", "cmd"]);
     assert_eq!(ran.err.lines().next(), Some("in mcp.json"));
+}
+
+#[test]
+fn a_new_project_config_is_said_to_be_used_instead_of_the_users_own() {
+    let home = Home::new();
+    let add = |scope: &str, name: &str| {
+        home.run_unnamed(&["add", "-s", scope, "--no-connect", name, "cmd"])
+    };
+    let note = "note: in this folder it is used instead of";
+    assert!(!add("project", "lone").err.contains(note), "there is no other");
+    std::fs::remove_file(home.path(".mcp.json")).unwrap();
+    assert_eq!(add("user", "mine").code, 0);
+    let ran = add("project", "ours");
+    let own = home.path(".config/consort/consort.toml");
+    let said = format!("{note} `{}`; configs are not merged\n", own.display());
+    assert!(ran.err.ends_with(&said), "{ran:?}");
+    assert!(!add("project", "more").err.contains(note), "it was said once");
+    let unused = format!("unused   {}: configs are not merged\n", own.display());
+    assert!(home.run_unnamed(&[]).out.contains(&unused));
+    std::fs::remove_file(home.path(".mcp.json")).unwrap();
+    assert!(!home.run_unnamed(&[]).out.contains("unused"));
+}
+
+#[test]
+fn a_url_without_its_scheme_is_not_started_as_a_command() {
+    let home = Home::new();
+    let ran = home.run_unnamed(&["add", "web", "localhost:3000/mcp"]);
+    let expected = "error: `localhost:3000/mcp` is neither a command nor a URL\n\
+        hint: a URL begins with a scheme: https://localhost:3000/mcp\n";
+    assert_eq!((ran.code, ran.err.as_str()), (2, expected));
+    assert!(!home.path(".config/consort/consort.toml").exists());
 }
 
 #[test]

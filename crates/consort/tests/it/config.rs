@@ -28,7 +28,7 @@ fn check_finds_every_problem_and_starts_nothing() {
     let home = mixed();
     let ran = home.run(&["check"]);
     assert_eq!(ran.code, 2);
-    assert_eq!(ran.out, "mcp.json: 2 servers, 2 errors, 1 warnings\n");
+    assert_eq!(ran.out, "mcp.json: 2 servers, 2 errors, 1 warning\n");
     assert_snapshot!(ran.err, @r"
     error: slip: mcp.json:5:13: `command` or `url` is required
     warning: slip: mcp.json:5:14: unknown key `comand`
@@ -353,7 +353,7 @@ fn the_configs_of_the_pages_about_users_are_read_without_complaint() {
             let (stdout, stderr) = (&out.stdout, &out.stderr);
             assert_eq!(String::from_utf8_lossy(stderr), "", "{page}: {config}");
             let said = String::from_utf8_lossy(stdout);
-            assert!(said.ends_with(" servers, 0 errors, 0 warnings\n"), "{page}: {said}");
+            assert!(said.ends_with(", 0 errors, 0 warnings\n"), "{page}: {said}");
             read += 1;
         }
     }

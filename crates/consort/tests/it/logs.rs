@@ -1,6 +1,7 @@
 //! The logs of servers, as their operator reads them.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,12 @@ fn lines(home: &Home, arguments: &[&str]) -> Vec<Value> {
     let ran = home.run(&[&["logs", "--json"], arguments].concat());
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
     ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The log of a server of the config that is here.
+pub(crate) fn log_file(home: &Home, server: &str) -> PathBuf {
+    let config = consort_config::state_name(&home.path(home.config().unwrap()));
+    home.path(".local/state/consort/logs").join(config).join(format!("{server}.log"))
 }
 
 /// Source and text of each line, without the ids of incidents.
@@ -50,7 +57,7 @@ fn the_log_of_a_real_server_has_its_standard_error_and_survives_the_next_start()
     ];
     assert_eq!(texts(&all), [once.clone(), once].concat());
     assert_ne!(all[0]["pid"], all[4]["pid"], "each process has its id");
-    let file = home.path(".local/state/consort/logs/everything.log");
+    let file = log_file(&home, "everything");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let list = home.run(&["logs", "--json"]);
     let list: Value = serde_json::from_str(&list.out).unwrap();
@@ -101,7 +108,34 @@ fn a_name_that_no_server_has_is_an_error_with_the_nearest_one() {
     let ran = home.run(&["logs", "everything"]);
     let expected = "no lines in the log of `everything`\n";
     assert_eq!((ran.code, ran.err.as_str(), ran.out.as_str()), (0, expected, ""));
-    assert_eq!(home.run(&["logs"]).out, "no logs\n");
+    assert_eq!(home.run(&["logs"]).out, "no logs of this config's servers\n");
+}
+
+#[test]
+fn servers_of_one_name_in_two_configs_have_logs_of_their_own() {
+    let home = Home::new();
+    let server = |said: &str| {
+        format!("[mcp.same]\ncommand = 'sh'\nargs = ['-c', 'echo {said} >&2']\nera = 'legacy'\n")
+    };
+    home.write("one.toml", &server("of-one"));
+    std::fs::create_dir_all(home.path(".config/consort")).unwrap();
+    home.write(".config/consort/consort.toml", &server("of-mine"));
+    let own = home.path(".config/consort/consort.toml");
+    let (one, own) = (["--config", "one.toml"], ["--config", own.to_str().unwrap()]);
+    for config in [one, own] {
+        home.run(&[&config[..], &["list"]].concat());
+    }
+    let log = |config: &[&str]| home.run(&[config, &["logs", "same"]].concat()).out;
+    assert!(log(&one).contains("of-one") && !log(&one).contains("of-mine"));
+    assert!(log(&own).contains("of-mine") && !log(&own).contains("of-one"));
+    assert!(home.path(".local/state/consort/logs/same.log").exists(), "that of the user's own");
+    home.write("two.toml", "[mcp.other]\ncommand = 'x'\n");
+    let ran = home.run(&["--config", "two.toml", "logs", "same"]);
+    let expected = "error: unknown server `same`\nhint: `consort logs` lists the logs of the \
+        config in use; for those of another one, add --config FILE\n";
+    assert_eq!((ran.code, ran.err.as_str()), (2, expected));
+    let report = home.run(&["--config", "two.toml", "bug-report", "--offline", "-o", "-"]).out;
+    assert!(!report.contains("of-one") && !report.contains("of-mine"), "{report}");
 }
 
 #[test]
@@ -111,7 +145,7 @@ fn a_log_stays_within_its_size_and_none_is_written_with_zero() {
         args = ['-c', 'i=0; while [ $i -lt 800 ]; do echo line $i of many >&2; i=$((i+1)); done; exit 1']\n";
     home.write("consort.toml", &format!("{server}[consort.limits]\nserver_log_bytes = '4KiB'\n"));
     home.run(&["tools", "--fresh"]);
-    let folder = home.path(".local/state/consort/logs");
+    let folder = log_file(&home, "loud").parent().unwrap().to_owned();
     let size = |name: &str| std::fs::metadata(folder.join(name)).unwrap().len();
     for name in ["loud.log", "loud.log.1"] {
         assert!(size(name) <= 4096 + 128, "{} bytes in {name}", size(name));

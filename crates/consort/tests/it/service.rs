@@ -107,6 +107,12 @@ fn a_dry_run_writes_nothing_and_a_unit_of_somebody_else_is_left_alone() {
     let ran = service(&home, &["install", "--dry-run"], None);
     assert!(ran.out.starts_with("# Written by `consort service install`"), "{}", ran.out);
     assert!(ran.code == 0 && !home.path(UNIT).exists());
+    let commands = format!(
+        "would be written to {}; then:\n  systemctl --user daemon-reload\n  \
+         systemctl --user enable consort.service\n  systemctl --user restart consort.service\n",
+        home.path(UNIT).display()
+    );
+    assert_eq!(ran.err, commands);
     std::fs::create_dir_all(home.path(UNIT).parent().unwrap()).unwrap();
     home.write(UNIT, "[Service]\nExecStart=/bin/true\n");
     let path = home.path(UNIT);
@@ -128,7 +134,7 @@ fn a_service_needs_a_config_and_warns_of_variables_that_it_will_lack() {
     let home = Home::new();
     let ran = service(&home, &["install"], None);
     let expected = "error: no config found, so a service would serve only the demo\n\
-        hint: create one with `consort config add` or `consort config import`, or use --config FILE\n";
+        hint: create one with `consort add` or `consort init`, or use --config FILE\n";
     assert_eq!((ran.code, ran.err.as_str()), (2, expected));
     home.configure("env.TOKEN = 'env:SOME_TOKEN'\nenv.PLACE = '${HOME}'\n");
     let mut command = home.command(&["service", "install"]);

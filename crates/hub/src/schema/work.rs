@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::measure::IN_PLACE;
 
-/// How deep a check may go, values and references together: what the stack of a thread bears.
+/// Maximum depth of a validation, values and references together.
 const DEEPEST: u32 = 400;
 
 /// States of a pattern times bytes of a string that are one step.

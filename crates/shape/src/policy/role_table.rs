@@ -17,7 +17,7 @@ pub struct RoleTable(BTreeMap<String, Vec<CallerPattern>>);
 pub enum RoleBasis {
     /// The role names the caller.
     Name,
-    /// The role names a group of the caller: whoever may change groups at the issuer decides.
+    /// The role names a group of the caller: the administrators of the issuer's groups decide.
     Group,
 }
 

@@ -126,7 +126,9 @@ fn everything_plan() -> Plan {
             value: "E".to_owned(),
             contains: "Engineering".to_owned(),
         }),
-        cancellation: Part::unsupported("no tool of server-everything heeds cancellation"),
+        cancellation: Part::unsupported(
+            "no tool of server-everything stops when its call is cancelled",
+        ),
     }
 }
 

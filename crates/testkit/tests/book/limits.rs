@@ -17,10 +17,10 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
         "a bit a level in one 128-bit register, and serde_json's own limit",
     ),
     (
-        "config/src/trust/store.rs",
+        "config/src/private_records.rs",
         "LARGEST_RECORD",
-        "the config is not trusted",
-        "read before any config may be trusted",
+        "the user is asked again",
+        "read before any config is trusted",
     ),
     ("config/src/config/include.rs", "LARGEST_MIB", "the config is refused", "the config itself"),
     (
@@ -34,12 +34,6 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
         "LARGEST",
         "the server does not start",
         "a secret that the config refers to is read while the config is",
-    ),
-    (
-        "config/src/resolve/input_store.rs",
-        "LARGEST_RECORD",
-        "the user is asked again",
-        "read while the config is",
     ),
     (
         "config/src/template/parser.rs",
@@ -133,13 +127,13 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
         "consort/src/command/whoami.rs",
         "TOKEN_BYTES",
         "the rest is not read",
-        "far more than a token has",
+        "a token is far shorter",
     ),
     (
         "identity/src/access.rs",
         "UNCHECKED",
         "the user signs in again",
-        "nobody is asked meanwhile whether the user still may",
+        "the issuer offers no check in between",
     ),
     (
         "identity/src/authorization/client_document.rs",

@@ -8,7 +8,7 @@ use crate::syntax::names::shorten_name;
 use crate::syntax::tree::{SyntaxEntry, SyntaxNode, SyntaxValue};
 use crate::template::secret_reference::SecretReference;
 use crate::template::secret_scheme;
-use crate::template::{InvalidTemplate, ReferenceSyntax, SecretMasking, TemplateString};
+use crate::template::{InvalidTemplate, SecretMasking, TemplateString};
 
 impl<'a> TableReader<'a> {
     pub(crate) fn text(
@@ -80,6 +80,11 @@ impl<'a> TableReader<'a> {
         let SyntaxValue::Text(text) = &node.value else {
             return self.report_wrong_type(key, node, expected);
         };
+        if let Some(scheme) = secret_scheme::foreign(text) {
+            let (key, reason) = (self.path(key), InvalidTemplate::ForeignScheme(scheme));
+            self.error(node.at, ConfigErrorKind::Template { key, reason });
+            return None;
+        }
         let Some(parsed) = SecretReference::parse(text, self.findings.spot(node.at)) else {
             return self.report_wrong_type(key, node, expected);
         };
@@ -114,6 +119,15 @@ impl<'a> TableReader<'a> {
             self.error(at, ConfigErrorKind::Template { key: key.to_owned(), reason });
             return None;
         }
+        if let Some(form) = self.findings.reference_syntax().overlooked(text)
+            && !text.starts_with(secret_scheme::LITERAL)
+        {
+            let message =
+                format!("`{key}` contains `{form}`, which reaches the server as it is written");
+            let hint = "for an environment variable, write `${NAME}`; for the string itself, \
+                        `literal:…`";
+            self.warn(at, &message, Some(hint.to_owned()));
+        }
         self.parse(key, text, at, secrecy)
     }
 
@@ -126,7 +140,7 @@ impl<'a> TableReader<'a> {
     ) -> Option<TemplateString> {
         let failed =
             |reason| self.error(at, ConfigErrorKind::Template { key: key.to_owned(), reason });
-        let syntax = ReferenceSyntax::of_file(self.findings.file());
+        let syntax = self.findings.reference_syntax();
         TemplateString::parse_as(syntax, text, self.findings.spot(at), secrecy).map_err(failed).ok()
     }
 }

@@ -109,6 +109,11 @@ fn command_entry(wanted: &AddServerArguments) -> Result<Value, CommandError> {
         return Err(CommandError::usage("--header is for URLs: a command gets no HTTP requests")
             .hint("use --env NAME=VALUE"));
     }
+    if arguments.is_empty() && is_url_without_scheme(command) {
+        let message = format!("`{command}` is neither a command nor a URL");
+        return Err(CommandError::usage(escape_line(&message))
+            .hint(format!("a URL begins with a scheme: https://{}", escape_line(command))));
+    }
     // As after `--env A=1 B=2`, where other commands take both.
     if command.contains('=') && !command.contains('/') {
         let message = "the command is `NAME=VALUE`, which is no program";
@@ -116,6 +121,22 @@ fn command_entry(wanted: &AddServerArguments) -> Result<Value, CommandError> {
             .hint("repeat --env for each variable, before the name or before `--`"));
     }
     Ok(json!({ "command": command, "args": arguments, "env": pairs("--env", &wanted.env)? }))
+}
+
+/// Returns true for a host with a port or a path, such as `localhost:3000/mcp` or `mcp.example.com/mcp`, unless it is a
+/// file.
+fn is_url_without_scheme(word: &str) -> bool {
+    if std::path::Path::new(word).exists() {
+        return false;
+    }
+    let (authority, path) = word.split_once('/').map_or((word, None), |(a, path)| (a, Some(path)));
+    let (host, port) = authority.rsplit_once(':').map_or((authority, None), |(h, p)| (h, Some(p)));
+    let is_label = |label: &str| {
+        !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    };
+    let is_port = |port: &str| port.parse::<u16>().is_ok();
+    let is_host = host.split('.').all(is_label);
+    is_host && (port.is_some_and(is_port) || port.is_none() && path.is_some() && host.contains('.'))
 }
 
 fn pairs(option: &str, written: &[String]) -> Result<Map<String, Value>, CommandError> {
@@ -144,6 +165,26 @@ fn split<'a>(option: &str, written: &'a str) -> Option<(&'a str, &'a str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_without_its_scheme_is_no_command() {
+        for word in ["localhost:3000", "127.0.0.1:9/mcp", "mcp.example.com/mcp", "h.example:8080/"]
+        {
+            assert!(is_url_without_scheme(word), "{word}");
+        }
+        for word in [
+            "npx",
+            "./server.py",
+            "../a.b/c",
+            "/opt/x.y/z",
+            "bin/server",
+            "server.sh",
+            "a:b",
+            "C:\\x",
+        ] {
+            assert!(!is_url_without_scheme(word), "{word}");
+        }
+    }
 
     #[test]
     fn a_header_is_split_at_its_first_separator() {

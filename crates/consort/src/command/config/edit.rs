@@ -112,10 +112,20 @@ pub(in crate::command) fn tell_rewritten(
     }
     let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
     let used = search(common.config.as_deref(), variable.as_deref()).map(|search| search.found);
-    if let Ok(ConfigLocation::File(used)) = used
-        && used != target.file
-    {
-        note(format!("note: here `{}` is used instead; configs are not merged", shown(&used)));
+    let Ok(ConfigLocation::File(used)) = used else { return };
+    if used != target.file {
+        note(format!(
+            "note: in this folder `{}` is used instead; configs are not merged",
+            shown(&used)
+        ));
+    } else if rewritten.backup.is_none() && target.scope == Some(ConfigScope::Project) {
+        let own = existing(Some(ConfigScope::User)).unwrap_or_default();
+        if let Some(own) = own.first() {
+            note(format!(
+                "note: in this folder it is used instead of `{}`; configs are not merged",
+                shown(&own.file)
+            ));
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use consort_config::{ConfigDigest, canonical_location};
+use consort_config::state_name;
 use consort_core::ServerId;
 use consort_files::FileReaders;
 
@@ -25,10 +25,7 @@ pub(super) fn adopt_earlier(common: &GlobalArguments, folder: &Path) -> io::Resu
 
 /// Directory name for the data of a config.
 pub(super) fn of_config(file: Option<&Path>) -> String {
-    let Some(file) = file else { return "demo".to_owned() };
-    let file = canonical_location(file).unwrap_or_else(|| file.to_owned());
-    let digest = ConfigDigest::of(file.as_os_str().as_encoded_bytes()).to_string();
-    format!("config-{}", &digest["sha256:".len()..][..16])
+    file.map_or_else(|| "demo".to_owned(), state_name)
 }
 
 fn of_profile(common: &GlobalArguments, folder: PathBuf) -> PathBuf {
