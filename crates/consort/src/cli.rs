@@ -18,8 +18,10 @@ mod servers;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{Args, Parser, Subcommand};
+use consort_protocol::Revision;
 use consort_shape::Exposure;
 
 use crate::log::LogSettings;
@@ -380,10 +382,11 @@ impl Cli {
 }
 
 fn long_version() -> &'static str {
-    concat!(
-        env!("CARGO_PKG_VERSION"),
-        "\nMCP revisions: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"
-    )
+    static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+        let revisions = Revision::ALL.map(Revision::as_str).join(", ");
+        format!("{}\nMCP revisions: {revisions}", env!("CARGO_PKG_VERSION"))
+    });
+    &LONG_VERSION
 }
 
 #[cfg(test)]
