@@ -11,10 +11,10 @@ use consort_core::{
 };
 use consort_gateway::ClientNameSnapshot;
 use consort_models::tokens::{TokenVocabulary, count, definition_text};
-use consort_search::{SearchLimits, ToolIndex};
+use consort_search::{SearchLimits, SearchSettings, ToolIndex};
 use consort_shape::pin::{PinnedKind, WithholdReason};
 use consort_shape::scan::scan;
-use consort_shape::{TransformEffect, transform_effect};
+use consort_shape::{SearchSpec, TransformEffect, transform_effect};
 use parking_lot::{Mutex, RwLock};
 
 use crate::active_config::ActiveConfig;
@@ -123,9 +123,13 @@ impl CallerToolIndex {
         hidden.set(PrimitiveKind::Tools, unseen.collect());
         let limits = &of.active.limits;
         let hits = limits.console.hits;
-        let limits = SearchLimits { hits, ..limits.exposure.search.clone() };
-        let offered = IndexSearch::new(&catalog, &ids, last.map(|last| &last.offered), &limits);
-        let hidden = IndexSearch::new(&hidden, &ids, last.map(|last| &last.hidden), &limits);
+        let spec = of.active.config.as_ref().and_then(|config| config.options.search.as_ref());
+        let settings = SearchSettings {
+            limits: SearchLimits { hits, ..limits.exposure.search.clone() },
+            synonyms: SearchSpec::synonyms_of(spec),
+        };
+        let offered = IndexSearch::new(&catalog, &ids, last.map(|last| &last.offered), &settings);
+        let hidden = IndexSearch::new(&hidden, &ids, last.map(|last| &last.hidden), &settings);
         Self { of, catalog, tools, ids, names, offered, hidden }
     }
 
@@ -193,11 +197,11 @@ impl IndexSearch {
         catalog: &Catalog,
         ids: &HashMap<String, usize>,
         last: Option<&Self>,
-        limits: &SearchLimits,
+        settings: &SearchSettings,
     ) -> Self {
         let index = match last {
-            Some(last) => last.index.with_catalog(catalog),
-            None => ToolIndex::from_catalog(catalog, limits.clone()),
+            Some(last) if last.index.settings() == settings => last.index.with_catalog(catalog),
+            _ => ToolIndex::from_catalog(catalog, settings.clone()),
         };
         let places = catalog.tools.entries().iter().map(|entry| ids[&tool_id(&entry.route)]);
         Self { index, places: places.collect() }

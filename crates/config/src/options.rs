@@ -6,10 +6,10 @@ pub(crate) mod listen;
 
 use std::collections::BTreeMap;
 
-use consort_shape::CacheSpec;
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::policy::PolicySpec;
 use consort_shape::transform::TransformSpec;
+use consort_shape::{CacheSpec, SearchSpec};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,6 +35,9 @@ pub struct ConsortOptions {
     /// Exposure: the form in which a model sees tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exposure: Option<ExposureSpec>,
+    /// Tool search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchSpec>,
     /// Policy: access of callers to tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicySpec>,

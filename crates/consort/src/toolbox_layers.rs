@@ -23,8 +23,8 @@ use consort_shape::pin::PinLock;
 use consort_shape::policy::{Policy, PolicyDecision, PolicySpec};
 use consort_shape::transform::{SelectTools, Transform, TransformSpec};
 use consort_shape::{
-    CacheRule, CacheToolbox, ExposureSettings, OtherApprover, PinToolbox, SharedApprovals,
-    TransformSet,
+    CacheRule, CacheToolbox, ExposureSettings, OtherApprover, PinToolbox, SearchSpec,
+    SharedApprovals, TransformSet,
 };
 
 use crate::models::{ModelError, ModelRegistry};
@@ -72,9 +72,11 @@ impl ToolboxLayers {
     pub fn from_config(config: &Config) -> Self {
         let options = &config.options;
         let limits = Arc::new(options.limits.settings());
+        let synonyms = SearchSpec::synonyms_of(options.search.as_ref());
         let compile = |spec: &ExposureSpec, about: &BTreeMap<ServerId, String>| {
             let exposing = spec.compile(about).ok()?;
-            Some(ExposureSettings { limits: limits.exposure.clone(), ..exposing })
+            let (limits, synonyms) = (limits.exposure.clone(), Arc::clone(&synonyms));
+            Some(ExposureSettings { limits, synonyms, ..exposing })
         };
         let servers: Vec<_> = config.servers.iter().flat_map(ServerConfig::to_transforms).collect();
         let about: BTreeMap<ServerId, String> = config
@@ -90,6 +92,7 @@ impl ToolboxLayers {
             shape: TransformSet { servers: None, transforms },
             exposing: exposing.unwrap_or_else(|| ExposureSettings {
                 limits: limits.exposure.clone(),
+                synonyms: Arc::clone(&synonyms),
                 ..ExposureSettings::default()
             }),
             policy: policy(options, None),

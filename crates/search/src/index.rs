@@ -7,7 +7,7 @@ use consort_core::Catalog;
 
 use crate::corpus::{IndexedCorpus, IndexedTool};
 use crate::document::ToolDocument;
-use crate::limits::SearchLimits;
+use crate::limits::SearchSettings;
 use crate::query::ParsedQuery;
 use crate::rank;
 
@@ -30,7 +30,7 @@ use crate::rank;
 /// ```
 #[derive(Debug)]
 pub struct ToolIndex {
-    limits: SearchLimits,
+    settings: SearchSettings,
     corpus: IndexedCorpus,
     /// Names and ids in lower case, each with the documents that have it.
     exact: HashMap<String, Vec<usize>>,
@@ -52,16 +52,21 @@ pub struct SearchHit<'a> {
 
 impl ToolIndex {
     /// An index of these documents, in their order.
-    pub fn new(documents: impl IntoIterator<Item = ToolDocument>, limits: SearchLimits) -> Self {
-        let indexed =
-            documents.into_iter().map(|document| IndexedTool::new(document, None, &limits));
+    pub fn new(
+        documents: impl IntoIterator<Item = ToolDocument>,
+        settings: impl Into<SearchSettings>,
+    ) -> Self {
+        let settings = settings.into();
+        let indexed = documents
+            .into_iter()
+            .map(|document| IndexedTool::new(document, None, &settings.limits));
         let indexed = indexed.collect();
-        Self::build(indexed, limits)
+        Self::build(indexed, settings)
     }
 
     /// An index of a catalog's tools, in their order.
-    pub fn from_catalog(catalog: &Catalog, limits: SearchLimits) -> Self {
-        Self::build(Vec::new(), limits).with_catalog(catalog)
+    pub fn from_catalog(catalog: &Catalog, settings: impl Into<SearchSettings>) -> Self {
+        Self::build(Vec::new(), settings.into()).with_catalog(catalog)
     }
 
     /// Returns the index of another catalog. Unchanged tools are not indexed again.
@@ -78,16 +83,16 @@ impl ToolIndex {
                     word_counts: Arc::clone(&known.word_counts),
                 },
                 _ => IndexedTool::new(
-                    ToolDocument::from_entry(entry, &self.limits),
+                    ToolDocument::from_entry(entry, &self.settings.limits),
                     Some(definition),
-                    &self.limits,
+                    &self.settings.limits,
                 ),
             }
         });
-        Self::build(entries.collect(), self.limits.clone())
+        Self::build(entries.collect(), self.settings.clone())
     }
 
-    fn build(documents: Vec<IndexedTool>, limits: SearchLimits) -> Self {
+    fn build(documents: Vec<IndexedTool>, settings: SearchSettings) -> Self {
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut by_id = HashMap::new();
         for (at, document) in documents.iter().enumerate() {
@@ -99,7 +104,12 @@ impl ToolIndex {
             }
             exact.entry(id).or_default().push(at);
         }
-        Self { limits, corpus: IndexedCorpus::new(documents), exact, by_id }
+        Self { settings, corpus: IndexedCorpus::new(documents), exact, by_id }
+    }
+
+    /// The settings that it was built with.
+    pub fn settings(&self) -> &SearchSettings {
+        &self.settings
     }
 
     /// Number of documents.
@@ -124,8 +134,8 @@ impl ToolIndex {
         k: usize,
         visible: impl Fn(usize) -> bool,
     ) -> Vec<SearchHit<'_>> {
-        let read = ParsedQuery::new(query, &self.limits);
-        let ranked = rank::rank(&self.corpus, &read, &visible);
+        let read = ParsedQuery::new(query, &self.settings.limits);
+        let ranked = rank::rank(&self.corpus, &read, &self.settings.synonyms, &visible);
         let named: Vec<usize> = self.exact_matches(query).filter(|&at| visible(at)).collect();
         let score = |at: usize| {
             ranked
@@ -138,13 +148,13 @@ impl ToolIndex {
         let rest = rest
             .filter(|(at, _)| !named.contains(at))
             .map(|(at, score)| self.hit(at, score, false));
-        first.chain(rest).take(k.min(self.limits.hits)).collect()
+        first.chain(rest).take(k.min(self.settings.limits.hits)).collect()
     }
 
     /// Returns the documents whose name or id is the query.
     fn exact_matches(&self, query: &str) -> impl Iterator<Item = usize> {
         let query = query.trim();
-        let name = (query.len() <= self.limits.query_bytes).then(|| query.to_lowercase());
+        let name = (query.len() <= self.settings.limits.query_bytes).then(|| query.to_lowercase());
         // `server:tool` is another spelling of `server.tool`.
         let other =
             name.as_ref().and_then(|name| name.split_once(':')).map(|(a, b)| format!("{a}.{b}"));
@@ -170,6 +180,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::limits::SearchLimits;
+    use crate::synonyms::SynonymTable;
 
     /// A catalog of servers with tools: each a name and a description.
     fn catalog(servers: &[(&str, &[(&str, &str)])]) -> Catalog {
@@ -258,6 +270,74 @@ mod tests {
         let index = office();
         assert_eq!(ids(&index, "今日の天気は"), ["web.天気予報"]);
         assert_eq!(ids(&index, "天"), ["web.天気予報"]);
+    }
+
+    /// An index of tools with names and descriptions.
+    fn forge(settings: impl Into<SearchSettings>) -> ToolIndex {
+        let tools = [
+            ("create_pull_request", "Proposes a branch for review."),
+            ("list_pr_files", "Files of a PR."),
+            ("create_issue", "Opens an issue in a repository."),
+            ("send_email", "Sends an electronic letter."),
+            ("scale_kubernetes_pods", "Sets the number of replicas."),
+            ("delete_file", "Takes it off the disk."),
+            ("pull_image", "Answers a request of the registry with an image."),
+        ];
+        ToolIndex::from_catalog(&catalog(&[("forge", &tools)]), settings)
+    }
+
+    #[test]
+    fn short_forms_of_the_field_and_phrases_find_each_other() {
+        let index = forge(SearchLimits::default());
+        let first = |query| ids(&index, query).first().copied().unwrap_or_default().to_owned();
+        assert_eq!(first("merge request"), "forge.create_pull_request");
+        assert_eq!(first("pull request"), "forge.create_pull_request");
+        assert!(ids(&index, "pull request").contains(&"forge.list_pr_files"));
+        assert_eq!(first("new ticket in my repo"), "forge.create_issue");
+        assert_eq!(first("write a mail"), "forge.send_email");
+        assert_eq!(first("k8s"), "forge.scale_kubernetes_pods");
+        // The words of a phrase that are apart are not the phrase.
+        assert_eq!(ids(&index, "PR"), ["forge.list_pr_files", "forge.create_pull_request"]);
+    }
+
+    #[test]
+    fn queries_in_chinese_japanese_korean_and_russian_find_tools_described_in_english() {
+        let index = forge(SearchLimits::default());
+        let queries = [
+            ("删除文件", "forge.delete_file"),
+            ("发送电子邮件", "forge.send_email"),
+            ("创建一个拉取请求", "forge.create_pull_request"),
+            ("ファイルを削除", "forge.delete_file"),
+            ("메일 전송", "forge.send_email"),
+            ("удалить файлы", "forge.delete_file"),
+            ("Отправка писем", "forge.send_email"),
+            ("Создай задачу в репозитории", "forge.create_issue"),
+        ];
+        for (query, id) in queries {
+            assert_eq!(ids(&index, query).first(), Some(&id), "{query}");
+        }
+    }
+
+    #[test]
+    fn forms_of_a_russian_word_find_each_other() {
+        let tools =
+            [("send", "Отправляет сообщение пользователю."), ("weather", "Погода в городе.")];
+        let index = ToolIndex::from_catalog(&catalog(&[("ru", &tools)]), SearchLimits::default());
+        assert_eq!(ids(&index, "СООБЩЕНИЯ пользователей"), ["ru.send"]);
+        assert_eq!(ids(&index, "прогноз погоды")[0], "ru.weather");
+    }
+
+    #[test]
+    fn synonyms_of_a_config_count_beside_the_built_in_ones() {
+        let synonyms = SynonymTable::with_groups(["bin, delete file", "pod, 容器组"]).unwrap();
+        let own = forge(SearchSettings { synonyms, ..SearchSettings::default() });
+        let usual = forge(SearchSettings::default());
+        for (query, id) in [("bin", "forge.delete_file"), ("容器组", "forge.scale_kubernetes_pods")]
+        {
+            assert_eq!(ids(&own, query), [id], "{query}");
+            assert!(ids(&usual, query).is_empty(), "{query}");
+        }
+        assert_eq!(ids(&own, "k8s"), ids(&usual, "k8s"));
     }
 
     #[test]

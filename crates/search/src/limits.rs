@@ -1,4 +1,29 @@
-//! Limits of indexing and search.
+//! Settings and limits of indexing and search.
+
+use std::sync::Arc;
+
+use crate::synonyms::SynonymTable;
+
+/// Settings of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchSettings {
+    /// The limits.
+    pub limits: SearchLimits,
+    /// The synonyms of words.
+    pub synonyms: Arc<SynonymTable>,
+}
+
+impl Default for SearchSettings {
+    fn default() -> Self {
+        SearchLimits::default().into()
+    }
+}
+
+impl From<SearchLimits> for SearchSettings {
+    fn from(limits: SearchLimits) -> Self {
+        Self { limits, synonyms: SynonymTable::built_in() }
+    }
+}
 
 /// Limits of indexing and search; input beyond them is ignored without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]

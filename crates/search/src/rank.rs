@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 
 use crate::corpus::IndexedCorpus;
 use crate::document::GAP;
-use crate::english::synonyms;
+use crate::phrase::TermMatches;
 use crate::postings::{InvertedIndex, WordPosting};
 use crate::query::{ParsedQuery, QueryTerm};
 use crate::stem::stem;
+use crate::synonyms::SynonymTable;
 
 /// Weight of the word as written, relative to its stem.
 const EXACT_WEIGHT: f32 = 1.0 / 3.0;
@@ -46,12 +47,14 @@ impl ScoredDocument {
 pub(crate) fn rank(
     corpus: &IndexedCorpus,
     query: &ParsedQuery,
+    synonyms: &SynonymTable,
     visible: impl Fn(usize) -> bool,
 ) -> Vec<ScoredDocument> {
-    let mut scores = DocumentScores::new(corpus);
+    let mut scores = DocumentScores::new(corpus, synonyms);
     for term in &query.stems {
         scores.add_term(term);
     }
+    scores.add_phrases(query);
     scores.add_joined_terms(query);
     for term in &query.words {
         if let Some(stem) = corpus.postings.stem_of(&term.text) {
@@ -76,9 +79,16 @@ pub(crate) fn rank(
     ranked
 }
 
+/// Returns a substitute for a term with its weight: a rare synonym of a common word is no better than the word itself.
+fn substitute(other: TermMatches<'_>, weight: f32, most: f32) -> (TermMatches<'_>, f32) {
+    let weight = SUBSTITUTE_WEIGHT * weight * most.min(other.rarity);
+    (other, weight)
+}
+
 struct DocumentScores<'a> {
     corpus: &'a IndexedCorpus,
     postings: &'a InvertedIndex,
+    synonyms: &'a SynonymTable,
     /// Scores by document.
     scores: Vec<f32>,
     /// Best score of the current word's alternatives, by document.
@@ -88,10 +98,11 @@ struct DocumentScores<'a> {
 }
 
 impl<'a> DocumentScores<'a> {
-    fn new(corpus: &'a IndexedCorpus) -> Self {
+    fn new(corpus: &'a IndexedCorpus, synonyms: &'a SynonymTable) -> Self {
         Self {
             corpus,
             postings: &corpus.postings,
+            synonyms,
             scores: vec![0.0; corpus.documents.len()],
             best: vec![0.0; corpus.documents.len()],
             query_stems: vec![false; corpus.postings.stems.len()],
@@ -105,13 +116,15 @@ impl<'a> DocumentScores<'a> {
     }
 
     fn add_term(&mut self, term: &QueryTerm) {
+        let corpus = self.corpus;
         let own = self.postings.stem(&term.text);
-        let synonyms = synonyms(&term.text).iter().filter_map(|stem| self.postings.stem(stem));
-        let mut others: Vec<u32> = synonyms.collect();
+        let synonyms = self.synonyms.of(std::slice::from_ref(&term.text));
+        let mut others: Vec<TermMatches<'_>> =
+            synonyms.iter().filter_map(|synonym| corpus.matches(synonym)).collect();
         if own.is_none() && others.is_empty() {
-            others = self.corrections(term);
-            for &stem in &others {
+            for stem in self.corrections(term) {
                 self.query_stems[stem as usize] = true;
+                others.push(corpus.matches_stem(stem));
             }
         }
         if let Some(own) = own {
@@ -119,31 +132,62 @@ impl<'a> DocumentScores<'a> {
         }
         let weight = (1.0 - EXACT_WEIGHT) * term.weight;
         let most = own.map_or(f32::INFINITY, |own| self.postings.rarity(own));
-        let mut alternatives: Vec<(u32, f32)> =
-            own.map(|own| (own, weight * most)).into_iter().collect();
-        // A rare synonym of a common word is no better than the word itself.
-        let stand_in =
-            |stem| (stem, SUBSTITUTE_WEIGHT * weight * most.min(self.postings.rarity(stem)));
-        alternatives.extend(others.into_iter().map(stand_in));
+        let own = own.map(|own| (corpus.matches_stem(own), weight * most));
+        let others = others.into_iter().map(|other| substitute(other, weight, most));
+        let alternatives: Vec<(TermMatches<'_>, f32)> = own.into_iter().chain(others).collect();
         match alternatives.as_slice() {
-            [(stem, weight)] => self.add(&self.postings.stems[*stem as usize].postings, *weight),
+            [(matches, weight)] => self.add(&matches.postings, *weight),
             _ => self.add_best(&alternatives),
         }
     }
 
     /// Adds the best of alternatives: a document that has a word and its synonyms counts once.
-    fn add_best(&mut self, alternatives: &[(u32, f32)]) {
-        for (stem, weight) in alternatives {
-            for posting in &self.postings.stems[*stem as usize].postings {
+    fn add_best(&mut self, alternatives: &[(TermMatches<'_>, f32)]) {
+        for (matches, weight) in alternatives {
+            for posting in &*matches.postings {
                 let best = &mut self.best[posting.document as usize];
                 *best = best.max(weight * posting.weight);
             }
         }
-        for (stem, _) in alternatives {
-            for posting in &self.postings.stems[*stem as usize].postings {
+        for (matches, _) in alternatives {
+            for posting in &*matches.postings {
                 let document = posting.document as usize;
                 self.scores[document] += std::mem::take(&mut self.best[document]);
             }
+        }
+    }
+
+    /// Adds the synonyms of the phrases that the query has: `pull request` finds `pr`.
+    fn add_phrases(&mut self, query: &ParsedQuery) {
+        let corpus = self.corpus;
+        let stems: Vec<String> = query.order.iter().map(|word| stem(word).into_owned()).collect();
+        let lengths = 2..=self.synonyms.longest();
+        let mut phrases: Vec<&[String]> =
+            lengths.flat_map(|length| stems.windows(length)).collect();
+        phrases.retain(|phrase| !self.synonyms.of(phrase).is_empty());
+        phrases.sort_unstable();
+        phrases.dedup();
+        for phrase in phrases {
+            let known = phrase.iter().filter_map(|stem| self.postings.stem(stem));
+            let known: f32 = known.map(|stem| self.postings.rarity(stem)).sum();
+            let most = if known > 0.0 { known } else { f32::INFINITY };
+            // In documents that have the phrase itself, its words have counted.
+            let own = corpus.matches(phrase);
+            let has = |document: u32| {
+                let found = own.as_ref().map(|own| {
+                    own.postings.binary_search_by_key(&document, |posting| posting.document)
+                });
+                found.is_some_and(|found| found.is_ok())
+            };
+            let others = self.synonyms.of(phrase).iter().filter_map(|term| corpus.matches(term));
+            let others = others.map(|mut other| {
+                if own.is_some() {
+                    other.postings.to_mut().retain(|posting| !has(posting.document));
+                }
+                substitute(other, 1.0 - EXACT_WEIGHT, most)
+            });
+            let alternatives: Vec<(TermMatches<'_>, f32)> = others.collect();
+            self.add_best(&alternatives);
         }
     }
 

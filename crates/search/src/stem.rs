@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::cyrillic::stem_cyrillic;
+
 /// Suffixes of the second step, where the rest has a measure above 0.
 const SECOND: &[(&str, &str)] = &[
     ("ational", "ate"),
@@ -44,10 +46,12 @@ const FOURTH: &[&str] = &[
     "ism", "ate", "iti", "ous", "ive", "ize",
 ];
 
-/// Returns the stem of a word in lower case. Words with anything but English letters stay as they are.
+/// Returns the stem of a word in lower case: Porter's for English letters, a light one for Cyrillic letters. Other words
+/// stay as they are.
 pub fn stem(word: &str) -> Cow<'_, str> {
     if word.len() <= 2 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return Cow::Borrowed(word);
+        let letter = word.as_bytes().first().is_some_and(|byte| !byte.is_ascii());
+        return letter.then(|| stem_cyrillic(word)).flatten().unwrap_or(Cow::Borrowed(word));
     }
     let mut stemmed = PorterStemmer { word: word.to_owned() };
     stemmed.remove_plural();
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_english_letters_stays() {
+    fn words_of_other_scripts_and_codes_stay() {
         for word in ["s3", "größe", "検索", "", "as", "ec2s"] {
             assert_eq!(stem(word), word);
         }

@@ -83,8 +83,18 @@ fn lower<'a>(text: &str, word: &'a mut String) -> &'a str {
         word.make_ascii_lowercase();
         return word;
     }
-    word.extend(text.chars().take(LONGEST).flat_map(char::to_lowercase));
+    word.extend(text.chars().take(LONGEST).map(narrow).flat_map(char::to_lowercase));
     word
+}
+
+/// Replaces a full-width letter or digit, as typed by East Asian input methods, by the usual one.
+fn narrow(c: char) -> char {
+    match c {
+        '\u{FF01}'..='\u{FF5E}' => {
+            char::from_u32(u32::from(c) - 0xFF01 + u32::from('!')).unwrap_or(c)
+        }
+        _ => c,
+    }
 }
 
 fn each_character(
@@ -119,7 +129,7 @@ fn is_unspaced(c: char) -> bool {
         | 0x1000..=0x109F // Burmese
         | 0x1780..=0x17FF // Khmer
         | 0x1100..=0x11FF | 0x3130..=0x318F | 0xAC00..=0xD7AF // Hangul
-        | 0x3005..=0x3007 | 0x3040..=0x30FF | 0x31F0..=0x31FF // Kana
+        | 0x3005..=0x3007 | 0x3040..=0x30FF | 0x31F0..=0x31FF | 0xFF66..=0xFF9F // Kana
         | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF // Han
     )
 }
@@ -162,7 +172,8 @@ mod tests {
         assert_eq!(words("天気予報"), ["'天", "天気", "'気", "気予", "'予", "予報", "'報"]);
         assert_eq!(words("猫"), ["猫"]);
         assert_eq!(words("GitHub検索"), ["git", "hub", "=github", "'検", "検索", "'索"]);
-        assert_eq!(words("погода сейчас"), ["погода", "сейчас"]);
+        assert_eq!(words("Погода СЕЙЧАС"), ["погода", "сейчас"]);
+        assert_eq!(words("ＧｉｔＨｕｂ ７"), ["git", "hub", "=github", "7"]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use crate::limits::ExposureLimits;
 use crate::memo::CatalogMemo;
 use consort_models::tokens::{self, TokenVocabulary};
-use consort_search::ToolIndex;
+use consort_search::{SearchSettings, SynonymTable, ToolIndex};
 
 pub use cost::{ExposureCost, exposure_costs};
 pub use spec::{ExposureModeSpec, ExposureSpec, ExposureTableSpec};
@@ -87,6 +87,8 @@ pub struct ExposureSettings {
     pub agent: Option<String>,
     /// Limits of results and pages.
     pub limits: ExposureLimits,
+    /// Synonyms that searches know.
+    pub synonyms: Arc<SynonymTable>,
 }
 
 /// An exposure, or the rule that chooses one.
@@ -110,7 +112,8 @@ impl Default for ExposureSettings {
         let names = spec::NAMES;
         let (direct, servers) = (Vec::new(), BTreeMap::new());
         let limits = ExposureLimits::default();
-        Self { mode, direct, servers, names, agent: None, limits }
+        let synonyms = SynonymTable::built_in();
+        Self { mode, direct, servers, names, agent: None, limits, synonyms }
     }
 }
 
@@ -243,10 +246,13 @@ impl ExposureToolbox {
             let mut last = self.index.lock();
             let index = match &*last {
                 Some(last) => last.with_catalog(&listing.full_catalog),
-                None => ToolIndex::from_catalog(
-                    &listing.full_catalog,
-                    self.settings.limits.search.clone(),
-                ),
+                None => {
+                    let settings = SearchSettings {
+                        limits: self.settings.limits.search.clone(),
+                        synonyms: Arc::clone(&self.settings.synonyms),
+                    };
+                    ToolIndex::from_catalog(&listing.full_catalog, settings)
+                }
             };
             let index = Arc::new(index);
             *last = Some(Arc::clone(&index));

@@ -70,6 +70,7 @@ pub fn option_changes(old: &ConsortOptions, new: &ConsortOptions) -> Vec<String>
         ("naming", old.naming != new.naming),
         ("transforms", old.transforms != new.transforms),
         ("exposure", old.exposure != new.exposure),
+        ("search", old.search != new.search),
         ("cache", old.cache != new.cache),
         ("validate", old.validate != new.validate),
         ("public_url", old.public_url != new.public_url),

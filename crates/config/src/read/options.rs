@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use consort_server::{BasePath, ProxyHeaders, TrustedProxy};
-use consort_shape::CacheSpec;
 use consort_shape::exposure::{ExposureSpec, ExposureTableSpec};
 use consort_shape::policy::{Policy, PolicyError, PolicySpec};
 use consort_shape::transform::TransformSpec;
+use consort_shape::{CacheSpec, SearchSpec};
 
 use super::{agents, identity};
 use crate::error::ConfigErrorKind;
@@ -27,7 +27,7 @@ pub(crate) const KEY: &str = "consort";
 pub(crate) const INCLUDE: &str = "include";
 
 /// The keys of the section.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "agents",
     "authorization",
     "builtin",
@@ -42,6 +42,7 @@ const KEYS: [&str; 19] = [
     "profiles",
     "providers",
     "roles",
+    "search",
     "services",
     "tls",
     "tokens",
@@ -98,6 +99,7 @@ fn section<'a>(findings: &'a ProblemCollector<'a>, root: &'a SyntaxTable) -> Con
         naming: fields.string("naming").map(str::to_owned),
         transforms: transforms(&fields),
         exposure: exposure(&fields),
+        search: fields.spec("search", |spec: &SearchSpec| spec.compile().map(drop)),
         cache: fields.specs("cache", |spec: &CacheSpec| spec.compile().map(drop)),
         agents: agents::agents(&fields, &profiles),
         profiles,

@@ -68,6 +68,25 @@ role = ["y"]
 }
 
 #[test]
+fn a_group_of_synonyms_has_at_least_two_terms() {
+    let config = read(
+        "consort.toml",
+        "[consort.search]\nsynonyms = [\"vendor, supplier\", \"k8s, kube cluster\"]\n",
+    );
+    assert_snapshot!(complaints(&config), @"");
+    let search = config.options.search.unwrap();
+    assert_eq!(search.synonyms, ["vendor, supplier", "k8s, kube cluster"]);
+    let config = read(
+        "consort.toml",
+        "[consort.search]\nsynonyms = [\"vendor, supplier\", \"vendors, vendor\"]\n",
+    );
+    assert!(config.errors.iter().all(ConfigError::is_blocking), "{:?}", config.errors);
+    assert_snapshot!(complaints(&config), @"");
+    let config = read("consort.toml", "[consort.search]\nsynonims = [\"vendor, supplier\"]\n");
+    assert_snapshot!(complaints(&config), @"");
+}
+
+#[test]
 fn what_would_count_as_nothing_below_consort_is_refused() {
     let config = read(
         "consort.toml",

@@ -1,6 +1,7 @@
 //! `consort search`: finds tools by their function.
 
-use consort_search::{SearchLimits, ToolIndex};
+use consort_search::{SearchSettings, ToolIndex};
+use consort_shape::SearchSpec;
 use serde_json::json;
 
 use crate::cli::GlobalArguments;
@@ -21,7 +22,7 @@ pub(super) async fn run(
     }
     running.connect_servers(None, need).await;
     let catalog = running.catalog();
-    let index = ToolIndex::from_catalog(&catalog, SearchLimits::default());
+    let index = ToolIndex::from_catalog(&catalog, settings(running));
     let hits = index.search(query, limit);
     let entries = catalog.tools.entries();
     if common.json {
@@ -47,4 +48,12 @@ pub(super) async fn run(
     }
     page(table.render(width()));
     Ok(ExitStatus::Ok)
+}
+
+/// The settings of the config, if there is one.
+fn settings(running: &CommandHub) -> SearchSettings {
+    running.config.as_ref().map_or_else(SearchSettings::default, |config| SearchSettings {
+        limits: config.options.limits.settings().exposure.search,
+        synonyms: SearchSpec::synonyms_of(config.options.search.as_ref()),
+    })
 }

@@ -44,6 +44,7 @@ mod proxy;
 mod reload;
 mod reverse_proxy;
 mod scenarios;
+mod search;
 mod secrets;
 mod serve;
 mod service;

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Exposure, ExposureMode, ExposureSettings};
-use crate::limits::ExposureLimits;
 use crate::policy::StringOrList;
 use crate::transform::one_or_more;
 use consort_models::tokens::TokenVocabulary;
@@ -128,7 +127,7 @@ impl ExposureSpec {
         };
         let direct = table.direct.iter().map(NamePattern::new).collect();
         let names = table.names.unwrap_or(NAMES);
-        let limits = ExposureLimits::default();
-        Ok(ExposureSettings { mode, direct, servers: servers.clone(), names, agent, limits })
+        let servers = servers.clone();
+        Ok(ExposureSettings { mode, direct, servers, names, agent, ..ExposureSettings::default() })
     }
 }

@@ -74,6 +74,11 @@ pub(super) const SPECS: &[StructFields] = &[
         source: include_str!("../../../../shape/src/exposure/spec.rs"),
         structure: "ExposureTableSpec",
     },
+    StructFields {
+        table: "consort.search",
+        source: include_str!("../../../../shape/src/search_spec.rs"),
+        structure: "SearchSpec",
+    },
     StructFields { table: "consort.policy", source: POLICY, structure: "PolicySpec" },
     StructFields { table: "[consort.policy.rules]", source: POLICY, structure: "RuleSpec" },
     StructFields {
