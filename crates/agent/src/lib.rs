@@ -2,6 +2,7 @@
 
 pub mod agent;
 mod arguments;
+pub mod chunk;
 pub mod context;
 pub mod conversation;
 mod cost;
@@ -26,6 +27,7 @@ pub mod transcript;
 mod truncate;
 
 pub use agent::Agent;
+pub use chunk::{Chunk, ChunkSequence, ChunkType, RunChunks, chunks};
 pub use conversation::{Conversation, ConversationError};
 pub use cost::ModelCost;
 pub use event::RunEvent;

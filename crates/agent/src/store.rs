@@ -3,22 +3,6 @@
 //! A step is durable on disk before [`StepJournal::record`](crate::StepJournal::record) returns. A process that is
 //! killed loses at most the step it was writing; a partial line is cut off when the conversation
 //! is opened again. Large texts are stored separately, once for all conversations.
-//!
-//! ```
-//! use consort_agent::{StepJournal, ConversationStep, ConversationStore, StepEvent};
-//! use consort_models::ChatMessage;
-//!
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let folder = folder.path().join("conversations");
-//! let store = ConversationStore::new(folder);
-//! let (id, mut journal) = store.create("a greeting")?;
-//! let step = ConversationStep { at: 0, event: StepEvent::Message { message: ChatMessage::user("Hello") } };
-//! journal.record(&step).unwrap();
-//! drop(journal);
-//! assert_eq!(store.find("last")?, id);
-//! assert_eq!(store.open(&id)?.steps, [step]);
-//! # Ok::<(), consort_agent::StoreError>(())
-//! ```
 
 mod blobs;
 mod error;
@@ -56,6 +40,22 @@ const DRAFT: &str = "new";
 const LAST: &str = "last";
 
 /// A folder of conversations. Several processes may use it at once.
+///
+/// ```
+/// use consort_agent::{StepJournal, ConversationStep, ConversationStore, StepEvent};
+/// use consort_models::ChatMessage;
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path().join("conversations");
+/// let store = ConversationStore::new(folder);
+/// let (id, mut journal) = store.create("a greeting")?;
+/// let step = ConversationStep { at: 0, event: StepEvent::Message { message: ChatMessage::user("Hello") } };
+/// journal.record(&step).unwrap();
+/// drop(journal);
+/// assert_eq!(store.find("last")?, id);
+/// assert_eq!(store.open(&id)?.steps, [step]);
+/// # Ok::<(), consort_agent::StoreError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ConversationStore {
     folder: PathBuf,

@@ -32,48 +32,80 @@
 //! # Ok::<(), consort_audit::ledger::LedgerError>(())
 //! ```
 
+#[cfg(not(feature = "ledger"))]
+mod absent;
+#[cfg(feature = "ledger")]
 mod archive;
+#[cfg(feature = "ledger")]
 mod archives;
+#[cfg(feature = "ledger")]
 mod chain;
+mod conditions;
+#[cfg(feature = "ledger")]
 mod damage;
 mod digest;
+#[cfg(feature = "ledger")]
 mod entry;
+#[cfg(feature = "ledger")]
 mod filter;
+#[cfg(feature = "ledger")]
+mod handle;
+mod intent;
+#[cfg(feature = "ledger")]
 mod queue;
+#[cfg(feature = "ledger")]
 mod read;
+#[cfg(feature = "ledger")]
 mod record;
+#[cfg(feature = "ledger")]
 mod report;
+#[cfg(feature = "ledger")]
 mod run;
+#[cfg(feature = "ledger")]
 mod search;
+#[cfg(feature = "ledger")]
 mod store;
+#[cfg(feature = "ledger")]
 mod tables;
+#[cfg(feature = "ledger")]
 mod tail;
 mod usage;
+#[cfg(feature = "ledger")]
 mod verify;
+#[cfg(feature = "ledger")]
 mod visit;
+#[cfg(feature = "ledger")]
 mod writer;
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
+#[cfg(not(feature = "ledger"))]
+pub use absent::{Ledger, LedgerEntry};
+#[cfg(feature = "ledger")]
 pub use archives::LedgerSource;
+pub use conditions::LedgerSearch;
 pub use digest::ValueDigest;
+#[cfg(feature = "ledger")]
 pub use entry::LedgerEntry;
-use entry::SendCondition;
+#[cfg(feature = "ledger")]
 pub use filter::CallFilter;
-use parking_lot::Mutex;
-use queue::{QueuedIntent, RecordQueue};
+#[cfg(feature = "ledger")]
+pub use handle::Ledger;
+pub use intent::{CallIntent, OutcomeClass};
+#[cfg(feature = "ledger")]
 pub use read::{CallRow, LedgerFollower, LedgerRow};
-pub use record::{CallIntent, OutcomeClass};
+#[cfg(feature = "ledger")]
 pub use report::{ReportKey, ReportTotals, UsageReport, report};
-pub use search::{LedgerSearch, SearchResult, search};
-use store::LedgerStore;
+#[cfg(feature = "ledger")]
+pub use search::{SearchResult, search};
+#[cfg(feature = "ledger")]
 pub use tail::tail;
 pub use usage::{ModelUsage, UsageCost, UsageRow};
+#[cfg(feature = "ledger")]
 pub use verify::{ChainBreak, VerifyReport, verify};
+#[cfg(feature = "ledger")]
 pub use visit::visit;
 
 /// Settings of a ledger.
@@ -230,94 +262,4 @@ pub struct LedgerStats {
     pub archive_failures: u64,
     /// Bytes that the file takes.
     pub bytes: u64,
-}
-
-/// A ledger open for writing. Clones share one ledger.
-#[derive(Clone, Debug)]
-pub struct Ledger {
-    queue: Arc<RecordQueue>,
-    patience: Duration,
-    writer: Arc<WriterThread>,
-    path: Arc<Path>,
-}
-
-/// The writer thread. Once the ledger is dropped, it has nothing left to wait for.
-#[derive(Debug)]
-struct WriterThread {
-    queue: Arc<RecordQueue>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Drop for WriterThread {
-    fn drop(&mut self) {
-        self.queue.close();
-    }
-}
-
-impl Ledger {
-    /// Opens a ledger, or makes it, and starts the thread that writes it. Calls that an earlier
-    /// process left unfinished are closed as [`OutcomeClass::OutcomeUnknown`]. A [`WriterRole::Command`] opens the file
-    /// later: see [`Self::failure`].
-    pub fn open(path: &Path, settings: LedgerSettings) -> Result<Self, LedgerError> {
-        let opened = match settings.role {
-            WriterRole::Gateway => Some(LedgerStore::open(path, &settings)?),
-            WriterRole::Command => None,
-        };
-        let queue = Arc::new(RecordQueue::new(settings.mode, settings.queue));
-        let patience = settings.intent_wait;
-        let thread = std::thread::Builder::new().name("ledger".to_owned());
-        let started = thread.spawn({
-            let (queue, path) = (Arc::clone(&queue), path.to_owned());
-            move || writer::run(&queue, opened, &path, &settings)
-        });
-        let thread =
-            started.map_err(|source| LedgerError::Unusable { path: path.to_owned(), source })?;
-        let writer = WriterThread { queue: Arc::clone(&queue), thread: Mutex::new(Some(thread)) };
-        Ok(Self { queue, patience, writer: Arc::new(writer), path: path.into() })
-    }
-
-    /// Records that a call is about to be made. It costs the caller well under a microsecond; the call may only be sent
-    /// once [`LedgerEntry::durable`] succeeds.
-    #[must_use = "a call whose entry is dropped counts as cancelled"]
-    pub fn begin(&self, intent: impl Into<Arc<CallIntent>>) -> LedgerEntry {
-        let (time, taken) = self.queue.begin(intent.into());
-        let entry = |id, waiting| LedgerEntry {
-            queue: Arc::clone(&self.queue),
-            intent_wait: self.patience,
-            begun: Instant::now(),
-            time,
-            id,
-            waiting,
-        };
-        match taken {
-            QueuedIntent::Noted(id) => entry(Some(id), SendCondition::Nothing),
-            QueuedIntent::Promised(id, answer) => entry(Some(id), SendCondition::Answer(answer)),
-            QueuedIntent::Lost => entry(None, SendCondition::Nothing),
-            QueuedIntent::Refused => entry(None, SendCondition::Never),
-        }
-    }
-
-    /// Returns the path of the file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns its statistics.
-    pub fn stats(&self) -> LedgerStats {
-        self.queue.stats()
-    }
-
-    /// Returns the error of the last failure to open or write the file.
-    pub fn failure(&self) -> Option<String> {
-        self.queue.failure()
-    }
-
-    /// Writes the queued records and ends the thread; blocks until they are on disk. Later records are not written.
-    pub fn close(&self) {
-        self.queue.close();
-        let thread = self.writer.thread.lock().take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
-        }
-    }
 }

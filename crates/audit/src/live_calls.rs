@@ -4,10 +4,11 @@
 //! slow subscriber blocks nobody: it misses updates and is sent their number.
 
 mod call;
+#[cfg(feature = "ledger")]
 mod past;
 mod watch;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +25,7 @@ pub use call::{
 pub use watch::{FeedChanges, FeedSubscriber};
 
 use crate::clock::UniqueClock;
-use crate::ledger::{CallIntent, CallRow, OutcomeClass};
+use crate::ledger::{CallIntent, OutcomeClass};
 
 /// Minimum interval between two progress updates of a call.
 const PACE: Duration = Duration::from_millis(100);
@@ -171,20 +172,6 @@ impl CallFeed {
         running.or_else(|| lock(&inner.past).iter().rev().find(known).cloned())
     }
 
-    /// Adds calls of earlier times behind the known ones, the oldest first.
-    pub fn seed(&self, rows: Vec<CallRow>) {
-        let Some(inner) = &self.0 else { return };
-        let calls: Vec<LiveCall> = rows.into_iter().map(LiveCall::from).collect();
-        let mut known: HashSet<i64> = self.running().iter().map(LiveCall::id).collect();
-        let mut past = lock(&inner.past);
-        known.extend(past.iter().map(LiveCall::id));
-        for call in calls.into_iter().rev() {
-            if past.len() < inner.most && call.end().is_some() && known.insert(call.id()) {
-                past.push_front(call);
-            }
-        }
-    }
-
     /// Subscribes to every call from now on, beginning with those in progress.
     pub fn watch(&self) -> FeedSubscriber {
         FeedSubscriber::new(self.clone())
@@ -256,4 +243,5 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "ledger")]
 mod tests;

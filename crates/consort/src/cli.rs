@@ -27,7 +27,9 @@ use consort_shape::Exposure;
 use crate::log::LogSettings;
 
 pub(crate) use agent::{AgentArguments, AskArguments, ChatArguments, RunArguments};
-pub(crate) use config::{ClientArgument, ConfigCommand, ConvertTarget, ExportArguments};
+pub(crate) use config::{
+    ClientArgument, ConfigCommand, ConvertTarget, ExportArguments, SchemaSubject,
+};
 pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
 pub(crate) use identity::{
     ClientCommand, KeyCommand, KeyLifetime, NewKeyArguments, SignOutUsers, UserCommand,

@@ -3,20 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use consort_agent::Agent;
 use consort_agent::sub_agent::AgentRegistry;
 use consort_client::ClientHandler;
 use consort_config::lock::{LockFileError, lock_path, read_lock};
 use consort_config::{Config, ConfigError, SystemValues, UnusableFile};
-use consort_core::{
-    Call, CallError, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges, CatalogEntry, Json,
-    LocalTool, PrimitiveKind, Problem, ServerId, ToolResult, Toolbox, end,
-};
-use consort_hub::{Hub, ServerSettings};
+use consort_core::{Caller, LocalTool, Problem, ServerId};
+use consort_hub::Hub;
 
 use crate::agents::{agent, agent_descriptions};
+use crate::config_toolbox::{ConfigToolbox, OpenParts};
 use crate::models::ModelRegistry;
 use crate::servers::{LastGoodServers, RejectedServer, hub_settings, withheld_servers};
 use crate::toolbox_layers::{ToolboxLayers, no_wrapper};
@@ -60,6 +56,24 @@ pub enum OpenError {
 }
 
 /// Options for opening a config.
+///
+/// ```
+/// use consort::{Caller, OpenOptions, tool};
+/// use serde_json::{Value, json};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("mcp.json");
+/// # std::fs::write(&file, r#"{"mcpServers": {}}"#)?;
+/// let hello = tool("hello", "Says hello.", async |_: Value, _| "hello");
+/// let options = OpenOptions::default().caller(Caller::person("ada")).tools("own".parse()?, vec![hello]);
+/// let toolbox = options.open(&file)?;
+/// assert_eq!(toolbox.run("own.hello", json!({})).await?.flattened(), "hello");
+/// toolbox.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct OpenOptions {
     caller: Option<Caller>,
@@ -172,152 +186,12 @@ impl OpenOptions {
         let caller = self.caller.unwrap_or_else(Caller::owner);
         let drain = layers.limits().reload.drain;
         let parts = OpenParts { hub, toolbox, exposed, agents, models, problems, drain };
-        Ok(ConfigToolbox { caller, parts: Arc::new(parts) })
+        Ok(ConfigToolbox::new(caller, parts))
     }
 }
 
 impl std::fmt::Debug for OpenOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpenOptions").field("profile", &self.profile).finish_non_exhaustive()
-    }
-}
-
-/// The running toolbox of a config. Clones share it. Call [`close`](Self::close) at the end.
-#[derive(Clone)]
-pub struct ConfigToolbox {
-    caller: Caller,
-    parts: Arc<OpenParts>,
-}
-
-struct OpenParts {
-    hub: Hub,
-    /// Every tool.
-    toolbox: Arc<dyn Toolbox>,
-    /// The tools as a model sees them.
-    exposed: Arc<dyn Toolbox>,
-    agents: BTreeMap<String, Agent>,
-    models: Arc<ModelRegistry>,
-    problems: Vec<Problem>,
-    /// Time that calls in progress have when their server is removed.
-    drain: Duration,
-}
-
-impl ConfigToolbox {
-    /// Calls a tool by its name, as `server.tool` or `tool`, and returns its result. Waits for a server that is still
-    /// starting. A tool that ran and failed is a result with [`is_error`](ToolResult::is_error). If the server answers
-    /// with a task or requires input, its answer is returned as it is.
-    pub async fn run(
-        &self,
-        name: &str,
-        arguments: impl Into<Json>,
-    ) -> Result<ToolResult, CallError> {
-        match end(self.stream(name, arguments).await?).await? {
-            CallOutcome::Complete(result) => Ok(result),
-            CallOutcome::InputRequired(object) | CallOutcome::Task(object) => {
-                Ok(ToolResult::from_object(object))
-            }
-        }
-    }
-
-    /// Calls a tool and returns its events: progress, log messages, and the end. Dropping them cancels the call.
-    pub async fn stream(
-        &self,
-        name: &str,
-        arguments: impl Into<Json>,
-    ) -> Result<CallEvents, CallError> {
-        let tool = self.find(PrimitiveKind::Tools, name).await?;
-        Ok(self.parts.toolbox.call(Call::tool(self.caller.clone(), &tool, arguments.into())))
-    }
-
-    /// Finds a tool, a prompt or a resource by name. Waits for a server that is still starting.
-    pub async fn find(&self, kind: PrimitiveKind, name: &str) -> Result<CatalogEntry, CallError> {
-        consort_core::resolve(&*self.parts.toolbox, &self.caller, kind, name).await
-    }
-
-    /// The tools, prompts and resources that the caller may use.
-    pub fn list(&self) -> Arc<Catalog> {
-        self.parts.toolbox.catalog(&self.caller)
-    }
-
-    /// Returns the same toolbox for another caller.
-    #[must_use]
-    pub fn for_caller(&self, caller: Caller) -> Self {
-        Self { caller, parts: Arc::clone(&self.parts) }
-    }
-
-    /// The tools as a model sees them, by the exposure of the config.
-    pub fn exposed(&self) -> Arc<dyn Toolbox> {
-        Arc::clone(&self.parts.exposed)
-    }
-
-    /// The models of the config and of well-known providers.
-    pub fn models(&self) -> &ModelRegistry {
-        &self.parts.models
-    }
-
-    /// An agent of the config, with its model, its tools and its sub-agents; `None` if there is none of this name, or
-    /// if it is among the [`problems`](Self::problems).
-    pub fn agent(&self, name: &str) -> Option<&Agent> {
-        self.parts.agents.get(name)
-    }
-
-    /// The hub: states of servers, restarts, subscriptions to changes.
-    pub fn hub(&self) -> &Hub {
-        &self.parts.hub
-    }
-
-    /// Problems of the config: servers that are left out, withheld by the lock, or configured oddly.
-    pub fn problems(&self) -> &[Problem] {
-        &self.parts.problems
-    }
-
-    /// Waits until every server is ready or has failed.
-    pub async fn ready(&self) {
-        self.parts.hub.settled().await;
-    }
-
-    /// Adds a server, or replaces the one of the same name. The transforms and the policy of the config apply to it.
-    pub fn add_server(&self, server: ServerSettings) {
-        self.parts.hub.add_server(server, self.parts.drain);
-    }
-
-    /// Removes a server after its calls in progress. Returns false if there is none of this name.
-    pub fn remove_server(&self, server: &ServerId) -> bool {
-        self.parts.hub.remove_server(server, self.parts.drain)
-    }
-
-    /// Replaces a group of local tools; without tools, the group is removed. Returns false, and changes nothing, if the
-    /// group has the name of a server.
-    pub fn set_tools(&self, group: &ServerId, tools: Vec<Arc<dyn LocalTool>>) -> bool {
-        self.parts.hub.set_local_tools(group, tools)
-    }
-
-    /// Ends the calls in progress and stops the servers.
-    pub async fn close(&self) {
-        self.parts.hub.drain().await;
-    }
-}
-
-impl Toolbox for ConfigToolbox {
-    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
-        self.parts.toolbox.catalog(caller)
-    }
-
-    fn call(&self, call: Call) -> CallEvents {
-        self.parts.toolbox.call(call)
-    }
-
-    fn changes(&self) -> CatalogChanges {
-        self.parts.toolbox.changes()
-    }
-
-    fn inner(&self) -> Option<&dyn Toolbox> {
-        Some(&*self.parts.toolbox)
-    }
-}
-
-impl std::fmt::Debug for ConfigToolbox {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConfigToolbox").field("hub", &self.parts.hub).finish_non_exhaustive()
     }
 }

@@ -11,7 +11,6 @@ mod terminal;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -119,7 +118,5 @@ impl Write for LogWriter {
 
 /// The time, to the millisecond: `2026-11-15T07:32:50.314Z`.
 pub(crate) fn now() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let second = consort_core::utc(now.as_secs());
-    format!("{}.{:03}Z", second.trim_end_matches('Z'), now.subsec_millis())
+    consort_agent::Chunk::now()
 }

@@ -8,9 +8,9 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::archive::archive;
+use super::intent::OutcomeClass;
 use super::record::{
-    COLUMNS, LedgerRecord, OutcomeClass, RecordHash, RecordKind, WIDTH, WIDTH_V1, chained, known,
-    to_integer,
+    COLUMNS, LedgerRecord, RecordHash, RecordKind, WIDTH, WIDTH_V1, chained, known, to_integer,
 };
 use crate::clock::now;
 

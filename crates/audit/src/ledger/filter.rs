@@ -1,7 +1,7 @@
 //! Conditions that calls of the ledger are selected by.
 
+use super::conditions::is_caller;
 use super::read::CallRow;
-use super::search::is_caller;
 
 /// Maximum distance in microseconds of records from the order of their times: several processes may write, each a batch
 /// at a time.

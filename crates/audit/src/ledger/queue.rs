@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::chain::TrimCount;
-use super::record::CallIntent;
+use super::intent::CallIntent;
 use super::store::WriterMessage;
 use super::{LedgerMode, LedgerStats, LedgerUnavailable};
 use crate::clock::UniqueClock;

@@ -12,7 +12,8 @@ use serde::Serialize;
 
 use super::LedgerError;
 use super::filter::CallFilter;
-use super::record::{COLUMNS, COLUMNS_V1, COLUMNS_V2, CallIntent, OutcomeClass, RecordKind};
+use super::intent::{CallIntent, OutcomeClass};
+use super::record::{COLUMNS, COLUMNS_V1, COLUMNS_V2, RecordKind};
 use super::tables::{APPLICATION, FIRST_VERSION, FileSigns, SECOND_VERSION, VERSION};
 use super::usage::{UsageRow, usage};
 use crate::clock::format_utc;

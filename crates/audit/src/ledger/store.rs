@@ -12,7 +12,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::chain::{ChainAppend, ChainHead, LedgerRetention, TrimCount};
 use super::damage::{damage, move_damaged};
-use super::record::{CallIntent, LedgerRecord, OutcomeClass, RecordHash, RecordKind, to_integer};
+use super::intent::{CallIntent, OutcomeClass};
+use super::record::{LedgerRecord, RecordHash, RecordKind, to_integer};
 use super::run::WriterRun;
 use super::tables::{UnusableLedger, agree, create, failed, is_busy, prepare};
 use super::usage::ModelUsage;

@@ -77,6 +77,7 @@ pub struct UsageRow {
 }
 
 /// Reads the usage in a record, if there is one.
+#[cfg(feature = "ledger")]
 pub(super) fn usage(row: &rusqlite::Row<'_>) -> Result<Option<UsageRow>, rusqlite::Error> {
     let Some(input_tokens) = row.get("tokens_in")? else { return Ok(None) };
     Ok(Some(UsageRow {

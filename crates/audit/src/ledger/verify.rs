@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use super::LedgerError;
 use super::archives::{ArchiveFault, ArchiveFile, LedgerSource};
+use super::intent::OutcomeClass;
 use super::read::{LedgerReader, connect, hex, unusable};
-use super::record::{GENESIS, OutcomeClass, RecordHash, RecordKind, WIDTH, chained};
+use super::record::{GENESIS, RecordHash, RecordKind, WIDTH, chained};
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -1,11 +1,12 @@
 //! Calls of earlier times, read from the ledger.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use consort_core::{Caller, CallingAgent};
 
-use super::{LiveCall, LiveCallEnd};
+use super::{CallFeed, LiveCall, LiveCallEnd, lock};
 use crate::ledger::{CallIntent, CallRow, ValueDigest};
 use consort_protocol::trace::TraceId;
 
@@ -16,6 +17,22 @@ fn recorded_caller(kind: &str, name: String) -> Caller {
         "agent" => Caller::agent(name),
         _ if name == Caller::OWNER => Caller::owner(),
         _ => Caller::client(name),
+    }
+}
+
+impl CallFeed {
+    /// Adds calls of earlier times behind the known ones, the oldest first.
+    pub fn seed(&self, rows: Vec<CallRow>) {
+        let Some(inner) = &self.0 else { return };
+        let calls: Vec<LiveCall> = rows.into_iter().map(LiveCall::from).collect();
+        let mut known: HashSet<i64> = self.running().iter().map(LiveCall::id).collect();
+        let mut past = lock(&inner.past);
+        known.extend(past.iter().map(LiveCall::id));
+        for call in calls.into_iter().rev() {
+            if past.len() < inner.most && call.end().is_some() && known.insert(call.id()) {
+                past.push_front(call);
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::ledger::{
-    CallFilter, Ledger, LedgerRow, LedgerSearch, LedgerSettings, ValueDigest, search, tail,
+    CallFilter, CallRow, Ledger, LedgerRow, LedgerSearch, LedgerSettings, ValueDigest, search, tail,
 };
 
 fn intent(name: &str) -> Arc<CallIntent> {

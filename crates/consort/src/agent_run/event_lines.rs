@@ -1,10 +1,8 @@
 //! A run for programs: one line of JSON per event.
 
-use std::collections::BTreeMap;
-
-use consort_agent::RunEvent;
+use consort_agent::{RunChunks, RunEvent};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::output::{note, now};
 
@@ -12,9 +10,7 @@ use crate::output::{note, now};
 #[derive(Debug)]
 pub(crate) struct EventLineWriter {
     form: LineFormat,
-    sequence: u64,
-    /// The tool of each call in progress, by the call's id.
-    tools: BTreeMap<String, String>,
+    chunks: RunChunks,
 }
 
 /// Format of the lines.
@@ -34,101 +30,31 @@ struct EventLine<'a> {
     timestamp: String,
 }
 
-/// An event of a tool.
-#[derive(Serialize)]
-struct ToolChunk<'a> {
-    event: &'static str,
-    call: &'a str,
-    tool_name: &'a str,
-    chunk_type: &'static str,
-    content: ChunkContent<'a>,
-    is_final: bool,
-    sequence_id: u64,
-    timestamp: String,
-}
-
-/// Content of a chunk: built here, or passed through.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ChunkContent<'a> {
-    Made(Value),
-    Json(&'a consort_core::Json),
-}
-
-/// A chunk without its sequence number: event, call, kind, content and true for the last.
-type ChunkParts<'a> = (&'static str, &'a str, &'static str, ChunkContent<'a>, bool);
-
 impl EventLineWriter {
     pub(crate) fn new(form: LineFormat) -> Self {
-        Self { form, sequence: 0, tools: BTreeMap::new() }
+        Self { form, chunks: RunChunks::default() }
     }
 
     /// The id of the conversation, as a line.
     pub(crate) fn conversation(&mut self, id: &str) -> String {
-        self.sequence += 1;
-        let (sequence, timestamp) = (self.sequence, now());
+        let (sequence, timestamp) = (self.chunks.number(), now());
         json!({ "event": "conversation", "id": id, "sequence_id": sequence, "timestamp": timestamp })
             .to_string()
     }
 
     /// An event as a line, without its line end.
     pub(crate) fn line(&mut self, event: &RunEvent) -> Option<String> {
-        self.sequence += 1;
-        let (sequence_id, timestamp) = (self.sequence, now());
-        if let RunEvent::CallStarted { call, tool } = event {
-            self.tools.insert(call.id.clone(), tool.clone());
-        }
-        let told = if self.form == LineFormat::Chunks { chunk_parts(event) } else { None };
-        let written = match told {
-            None => serde_json::to_string(&EventLine { event, sequence_id, timestamp }),
-            Some((event, call, chunk_type, content, is_final)) => {
-                let tool_name = self.tools.get(call).map_or("", String::as_str);
-                serde_json::to_string(&ToolChunk {
-                    event,
-                    call,
-                    tool_name,
-                    chunk_type,
-                    content,
-                    is_final,
-                    sequence_id,
-                    timestamp,
-                })
-            }
+        let sequence_id = self.chunks.number();
+        let chunk = match self.form {
+            LineFormat::Chunks => self.chunks.chunk(event, sequence_id),
+            LineFormat::Events => None,
         };
-        if let RunEvent::Result { result, .. } = event {
-            self.tools.remove(&result.call);
-        }
+        let written = match chunk {
+            Some(chunk) => serde_json::to_string(&chunk),
+            None => serde_json::to_string(&EventLine { event, sequence_id, timestamp: now() }),
+        };
         written.inspect_err(|error| note(format!("cannot write JSON: {error}"))).ok()
     }
-}
-
-/// Converts an event to a chunk, if it is about a tool.
-fn chunk_parts(event: &RunEvent) -> Option<ChunkParts<'_>> {
-    Some(match event {
-        RunEvent::CallStarted { call, .. } => {
-            let content = json!({ "name": call.name, "arguments": call.arguments.as_str() });
-            ("called", &call.id, "call", ChunkContent::Made(content), false)
-        }
-        RunEvent::Progress { call, progress, total, message } => {
-            let content = json!({ "progress": progress, "total": total, "message": message });
-            ("progress", call, "progress", ChunkContent::Made(content), false)
-        }
-        RunEvent::Log { call, log } => ("log", call, "log", ChunkContent::Json(log), false),
-        RunEvent::Question { question, .. } => {
-            let content = json!({
-                "id": question.id, "kind": question.kind, "params": question.params,
-            });
-            ("question", &question.call, "question", ChunkContent::Made(content), false)
-        }
-        RunEvent::Result { result, error, duration_ms: took } => {
-            let kind = if error.is_some() { "error" } else { "complete" };
-            let content = json!({
-                "parts": result.parts, "is_error": result.is_error, "kind": error, "took": took,
-            });
-            ("result", &result.call, kind, ChunkContent::Made(content), true)
-        }
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -136,6 +62,7 @@ mod tests {
     use super::*;
     use consort_core::Json;
     use consort_models::{MessagePart, ToolCall, ToolCallResult};
+    use serde_json::Value;
 
     fn lines(form: LineFormat, events: &[RunEvent]) -> Vec<Value> {
         let mut lines = EventLineWriter::new(form);
@@ -183,7 +110,7 @@ mod tests {
         let lines = lines(LineFormat::Chunks, &events());
         let about = |event: &str, kind: &str, content: Value, last: bool, sequence: u64| {
             json!({
-                "event": event, "call": "1", "tool_name": "web.search", "chunk_type": kind,
+                "chunk_version": 1, "event": event, "call": "1", "tool_name": "web.search", "chunk_type": kind,
                 "content": content, "is_final": last, "sequence_id": sequence,
             })
         };

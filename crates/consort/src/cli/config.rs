@@ -50,9 +50,13 @@ pub(crate) enum ConfigCommand {
     /// Show the search path of the config and the file in use
     #[command(after_help = examples::CONFIG_PATH)]
     Path,
-    /// Print the JSON Schema of the config, for editors and validators
+    /// Print the JSON Schema of the config, for editors and validators, or of the events of `--json`
     #[command(after_help = examples::CONFIG_SCHEMA)]
-    Schema,
+    Schema {
+        /// Subject of the schema
+        #[arg(value_enum, default_value_t = SchemaSubject::Config)]
+        of: SchemaSubject,
+    },
     /// Show every limit: its key in `[consort.limits]`, effective value, default and allowed range
     #[command(after_help = examples::CONFIG_LIMITS)]
     Limits {
@@ -82,6 +86,15 @@ pub(crate) struct ExportArguments {
     /// Print a link that installs the entry, without writing; it never contains a token
     #[arg(long, conflicts_with_all = ["print", "output"])]
     pub(crate) link: bool,
+}
+
+/// Subject of a JSON Schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaSubject {
+    /// The config
+    Config,
+    /// A line of `call --json`, `run --json`, `ask --json` and `chat --json`
+    Events,
 }
 
 /// A format to write.

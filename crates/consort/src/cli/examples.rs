@@ -248,7 +248,8 @@ Examples:
 
 pub(super) const CONFIG_SCHEMA: &str = "\
 Examples:
-  consort config schema > consort.schema.json";
+  consort config schema > consort.schema.json
+  consort config schema events > events.schema.json";
 
 pub(super) const CONFIG_LIMITS: &str = "\
 Examples:

@@ -15,7 +15,7 @@ use consort_core::escape::escape_line;
 use consort_core::{Problem, ServerId};
 use serde_json::json;
 
-use crate::cli::{ClientArgument, ConfigCommand, ConvertTarget, GlobalArguments};
+use crate::cli::{ClientArgument, ConfigCommand, ConvertTarget, GlobalArguments, SchemaSubject};
 use crate::client_configs::is_own_entry;
 use crate::command_hub::{read_file, read_untrusted, tell};
 use crate::exit::{CommandError, ExitStatus};
@@ -29,8 +29,8 @@ pub(super) async fn run(
     match command {
         ConfigCommand::Show => show(common),
         ConfigCommand::Path => path(common),
-        ConfigCommand::Schema => {
-            schema(common);
+        ConfigCommand::Schema { of } => {
+            schema(common, of);
             Ok(ExitStatus::Ok)
         }
         ConfigCommand::Limits { word } => limits::show(common, word.as_deref()),
@@ -110,9 +110,12 @@ fn show(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
     Ok(ExitStatus::Ok)
 }
 
-/// Prints the JSON Schema of the config.
-fn schema(common: &GlobalArguments) {
-    let schema = consort_config::config_schema();
+/// Prints the JSON Schema of the config or of events.
+fn schema(common: &GlobalArguments, of: SchemaSubject) {
+    let schema = match of {
+        SchemaSubject::Config => consort_config::config_schema(),
+        SchemaSubject::Events => consort_agent::Chunk::schema(),
+    };
     if common.json {
         return json(&schema);
     }

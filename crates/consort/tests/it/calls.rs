@@ -113,7 +113,16 @@ fn events_are_a_line_of_json_each() {
     let members: Vec<&String> = lines[2].as_object().unwrap().keys().collect();
     assert_eq!(
         members,
-        ["chunk_type", "content", "is_final", "metadata", "sequence_id", "timestamp", "tool_name"]
+        [
+            "chunk_type",
+            "chunk_version",
+            "content",
+            "is_final",
+            "metadata",
+            "sequence_id",
+            "timestamp",
+            "tool_name"
+        ]
     );
     // Arguments of our own tools are always checked.
     let failed = Home::new().run(&["call", "builtin.echo", "--json"]);

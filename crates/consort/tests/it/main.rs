@@ -9,6 +9,7 @@ mod bug_report;
 mod calls;
 mod canaries;
 mod chats;
+mod chunks;
 mod clients;
 mod commands;
 mod config;

@@ -123,7 +123,7 @@ impl SchemaCompilation {
             }
             Err(_) => None,
         };
-        let weight = checker.as_ref().map_or(0, |checker| checker.weight);
+        let weight = checker.as_ref().map_or(0, |checker| checker.weight());
         self.sender.send_replace(Some(checker));
         lock(&self.kept).settle(&self.schema, weight, limits);
     }
@@ -165,6 +165,7 @@ fn lock(kept: &Mutex<KeptValidators>) -> MutexGuard<'_, KeptValidators> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "validation")]
 mod tests {
     use serde_json::{Map, Value, json};
 

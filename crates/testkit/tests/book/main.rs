@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
 mod ci;
+mod entry_points;
 mod limits;
 mod links;
 mod promises;

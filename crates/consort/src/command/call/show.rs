@@ -6,36 +6,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use consort_agent::ChunkSequence;
 use consort_core::escape::{escape_line, escape_text};
-use consort_core::{CallError, CallEvent, CallOutcome, ContentBlock, Json, ToolResult};
+use consort_core::{CallError, CallEvent, CallOutcome, ContentBlock, ToolResult};
 use indicatif::ProgressBar;
-use serde::Serialize;
-use serde_json::json;
 
 use crate::cli::GlobalArguments;
 use crate::exit::CommandError;
-use crate::output::{TextStyle, advance, json, label, line, moving, note, now, styled};
+use crate::output::{TextStyle, advance, json, label, line, moving, note, styled};
 
 /// Shows one call.
 pub(super) struct CallPrinter {
     tool: String,
     json: bool,
     bar: ProgressBar,
-    sequence: u64,
+    chunks: ChunkSequence,
     save: PathBuf,
-}
-
-/// One event as JSON output: one line each, the last with `is_final`.
-#[derive(Serialize)]
-struct CallChunk<'a> {
-    tool_name: &'a str,
-    chunk_type: &'static str,
-    content: Json,
-    is_final: bool,
-    sequence_id: u64,
-    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
-    metadata: serde_json::Map<String, serde_json::Value>,
-    timestamp: String,
 }
 
 impl CallPrinter {
@@ -49,7 +35,8 @@ impl CallPrinter {
             label(&bar, escape_line(tool));
             bar
         };
-        Self { tool: tool.to_owned(), json: common.json, bar, sequence: 0, save: save.to_owned() }
+        let chunks = ChunkSequence::new(tool);
+        Self { tool: tool.to_owned(), json: common.json, bar, chunks, save: save.to_owned() }
     }
 
     /// The progress bar, for code that must not draw over it.
@@ -59,8 +46,7 @@ impl CallPrinter {
 
     pub(super) fn event(&mut self, event: &CallEvent) {
         if self.json {
-            let (kind, content) = content(event);
-            return self.chunk(kind, content, false, serde_json::Map::new());
+            return json(&self.chunks.event(event));
         }
         match event {
             CallEvent::Progress(progress) => {
@@ -92,25 +78,14 @@ impl CallPrinter {
     pub(super) fn end(&mut self, end: &Result<CallOutcome, CallError>) -> Result<(), CommandError> {
         self.bar.finish_and_clear();
         if self.json {
-            let mut metadata = serde_json::Map::new();
-            let (kind, content) = match end {
-                Ok(CallOutcome::Complete(result)) => {
-                    metadata.insert("is_error".to_owned(), result.is_error().into());
-                    ("complete", result.json().clone())
-                }
-                Ok(CallOutcome::InputRequired(result) | CallOutcome::Task(result)) => {
-                    ("complete", result.json().clone())
-                }
+            match end {
+                Ok(outcome) => json(&self.chunks.event(&CallEvent::End(Ok(outcome.clone())))),
                 Err(error) => {
-                    let failure = CommandError::from(error.clone());
-                    let content = json!({
-                        "kind": error.kind(), "message": failure.message, "hint": failure.hint,
-                        "repeat": format!("{:?}", error.repeat()).to_lowercase(),
-                    });
-                    ("error", content.into())
+                    let CommandError { message, hint, .. } = CommandError::from(error.clone());
+                    let repeat = format!("{:?}", error.repeat()).to_lowercase();
+                    json(&self.chunks.error(error.kind(), &message, hint.as_deref(), &repeat));
                 }
-            };
-            self.chunk(kind, content, true, metadata);
+            }
             return Ok(());
         }
         match end {
@@ -126,10 +101,7 @@ impl CallPrinter {
     /// Writes the last line of a call that was not made.
     pub(super) fn refused(&mut self, kind: &str, failure: &CommandError) {
         self.bar.finish_and_clear();
-        let content = json!({
-            "kind": kind, "message": failure.message, "hint": failure.hint, "repeat": "useless",
-        });
-        self.chunk("error", content.into(), true, serde_json::Map::new());
+        json(&self.chunks.error(kind, &failure.message, failure.hint.as_deref(), "useless"));
     }
 
     fn result(&self, result: &ToolResult) -> Result<(), CommandError> {
@@ -204,46 +176,5 @@ impl CallPrinter {
     fn say(&self, text: &str) {
         let text = styled(TextStyle::Faint, escape_line(text));
         self.bar.suspend(|| note(text));
-    }
-
-    fn chunk(
-        &mut self,
-        chunk_type: &'static str,
-        content: Json,
-        is_final: bool,
-        metadata: serde_json::Map<String, serde_json::Value>,
-    ) {
-        self.sequence += 1;
-        let tool_name = &self.tool;
-        json(&CallChunk {
-            tool_name,
-            chunk_type,
-            content,
-            is_final,
-            sequence_id: self.sequence,
-            metadata,
-            timestamp: now(),
-        });
-    }
-}
-
-fn content(event: &CallEvent) -> (&'static str, Json) {
-    let asked = |method: &str, params: &Json| {
-        Json::from_value(&json!({ "method": method, "params": params })).unwrap_or(Json::NULL)
-    };
-    match event {
-        CallEvent::Progress(progress) => {
-            let (done, total) = (progress.progress(), progress.total());
-            let shown = json!({ "progress": done, "total": total, "message": progress.message() });
-            ("progress", shown.into())
-        }
-        CallEvent::Log(params) => ("log", params.json().clone()),
-        CallEvent::Question(question) | CallEvent::Approval(question) => {
-            ("question", asked(&question.method, question.params.json()))
-        }
-        CallEvent::Task(task) => ("task", task.json().clone()),
-        CallEvent::Notification { method, params } => ("data", asked(method, params.json())),
-        CallEvent::Skipped(count) => ("skipped", json!(count).into()),
-        _ => ("data", Json::NULL),
     }
 }
