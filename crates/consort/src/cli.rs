@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_long_version_names_every_revision() {
-        for revision in consort_protocol::Revision::ALL {
+        for revision in Revision::ALL {
             assert!(long_version().contains(revision.as_str()));
         }
     }
