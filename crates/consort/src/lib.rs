@@ -64,4 +64,7 @@ mod book {
 
     #[doc = include_str!("../../../docs/library.md")]
     struct Library;
+
+    #[doc = include_str!("../../../docs/migrate.md")]
+    struct Migrate;
 }

@@ -41,6 +41,7 @@ mod openai;
 mod packages;
 mod pager;
 mod private;
+mod programs;
 mod proxy;
 mod reload;
 mod reverse_proxy;

@@ -7,6 +7,7 @@ mod entry_points;
 mod limits;
 mod links;
 mod promises;
+mod requirements;
 mod source;
 
 use std::path::{Path, PathBuf};
