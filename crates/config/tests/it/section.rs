@@ -81,9 +81,12 @@ fn a_group_of_synonyms_has_at_least_two_terms() {
         "[consort.search]\nsynonyms = [\"vendor, supplier\", \"vendors, vendor\"]\n",
     );
     assert!(config.errors.iter().all(ConfigError::is_blocking), "{:?}", config.errors);
-    assert_snapshot!(complaints(&config), @"");
+    assert_snapshot!(complaints(&config), @"error: consort.toml:1:1: `search`: `synonyms`: `vendors, vendor` is no group of synonyms: write at least two different terms, as in `vendor, supplier`");
     let config = read("consort.toml", "[consort.search]\nsynonims = [\"vendor, supplier\"]\n");
-    assert_snapshot!(complaints(&config), @"");
+    assert_snapshot!(complaints(&config), @"
+    error: consort.toml:2:1: unknown key `search.synonims`
+      hint: did you mean `synonyms`?
+    ");
 }
 
 #[test]
