@@ -7,10 +7,10 @@ use crate::Home;
 
 /// Returns the lines of an output that are not as the schema says, with the reason.
 fn invalid_lines(schema: &Value, output: &str) -> Vec<String> {
-    let validator = jsonschema::validator_for(schema).unwrap();
+    let validator = jsonschema::options().build(schema).unwrap();
     let lines = output.lines().map(|line| (line, serde_json::from_str::<Value>(line).unwrap()));
     let errors = lines.filter_map(|(line, value)| {
-        validator.validate(&value).err().map(|error| format!("{error}: {line}"))
+        validator.iter_errors(&value).next().map(|error| format!("{error}: {line}"))
     });
     errors.collect()
 }

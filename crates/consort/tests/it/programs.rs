@@ -56,7 +56,7 @@ const EXPECTED: [(&str, &[&str]); 4] = [
         "document_000",
         &[
             r#""name":"get_weather""#,
-            r#"openai {"#,
+            "openai {",
             r#""type":"function""#,
             r#""required":["location"]"#,
             "failed true rich one + [",
