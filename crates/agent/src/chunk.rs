@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     fn valid(line: &Value) -> Vec<String> {
-        let validator = jsonschema::validator_for(&Chunk::schema()).unwrap();
+        let validator = jsonschema::options().build(&Chunk::schema()).unwrap();
         validator.iter_errors(line).map(|error| error.to_string()).collect()
     }
 

@@ -3,6 +3,7 @@
 //! Counting is an atomic addition. The number of series is bounded: methods and outcomes are fixed words, servers those
 //! that were [registered](GatewayMetrics::know); anything else is `other`.
 
+mod ceilings;
 mod declarations;
 mod detached;
 mod expose;
@@ -22,6 +23,7 @@ use consort_core::ServerId;
 use consort_protocol::Era;
 use parking_lot::RwLock;
 
+pub use ceilings::CeilingMetrics;
 use declarations::{
     BUILD_INFO, CALL_DURATION, CALLS, CONNECTIONS, IN_FLIGHT, LIMITS, LINES_SUPPRESSED, RECEIVED,
     REQUEST_DURATION, REQUESTS, SENT, SESSIONS, SITE_REQUESTS, SUSPENDED_CALLS,
@@ -91,6 +93,8 @@ pub struct GatewayMetrics {
     pub reloads: ReloadMetrics,
     /// Requests that were refused before they were read.
     pub refusals: RefusalMetrics,
+    /// Requests that were refused for a ceiling of their caller.
+    pub ceilings: CeilingMetrics,
     /// Calls that continue without their client.
     pub detached: DetachedMetrics,
     started: SystemTime,
@@ -126,6 +130,7 @@ impl Default for GatewayMetrics {
             connections: MetricGauge::default(),
             reloads: ReloadMetrics::default(),
             refusals: RefusalMetrics::default(),
+            ceilings: CeilingMetrics::default(),
             detached: DetachedMetrics::default(),
             started: SystemTime::now(),
             durations: std::array::from_fn(|_| LatencyHistogram::default()),
@@ -237,6 +242,7 @@ impl GatewayMetrics {
         families.extend(self.calls());
         families.extend(self.tools.family());
         families.push(self.refusals.family());
+        families.push(self.ceilings.family());
         families.extend(self.detached.families());
         families.extend(self.reloads.families());
         families.extend(self.models.families());

@@ -54,13 +54,14 @@ pub use folders::{
     state_folder, state_name,
 };
 pub use limits::{
-    AgentLimits, ConsoleLimits, FileLimits, FindingLimits, LIMIT_SECTIONS, LimitSection,
-    LimitSettings, LimitSpec, LimitUnit, LimitsConfig, PendingLimit, RecordLimits, ReloadLimits,
-    limits,
+    AgentLimits, CeilingTables, ConsoleLimits, FileLimits, FindingLimits, LIMIT_SECTIONS,
+    LimitSection, LimitSettings, LimitSpec, LimitUnit, LimitsConfig, PendingLimit, RecordLimits,
+    ReloadLimits, limits,
 };
 pub use options::agents::{
     AgentConfig, ModelConfig, PriceConfig, ProviderConfig, ReasoningConfig, ReasoningLevel,
 };
+pub use options::ceilings::{CeilingRate, CeilingsConfig, InvalidRate};
 pub use options::identity::{
     AuthorizationConfig, IssuerConfig, RecheckInterval, RechecksOff, RegisteredClientConfig,
     ServiceConfig, TlsConfig,

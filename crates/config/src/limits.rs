@@ -6,6 +6,7 @@
 
 #[macro_use]
 mod declare;
+mod ceilings;
 mod clients;
 mod identity;
 mod models;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use consort_shape::policy::PolicySpec;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -24,6 +26,7 @@ use crate::error::ConfigErrorKind;
 use crate::syntax::names::shorten_name;
 use crate::syntax::table_reader::TableReader;
 use crate::syntax::tree::{SyntaxNode, SyntaxValue};
+pub use ceilings::CeilingTables;
 pub use declare::{LimitSpec, LimitUnit};
 pub use settings::{
     AgentLimits, ConsoleLimits, FileLimits, FindingLimits, LimitSettings, RecordLimits,
@@ -79,24 +82,32 @@ pub struct PendingLimit {
     pub in_force: Option<u64>,
 }
 
-/// The table `[consort.limits]`: the limits that differ from the default.
+/// The table `[consort.limits]`: the limits that differ from the default, and the ceilings of identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LimitsConfig(BTreeMap<&'static str, u64>);
+pub struct LimitsConfig {
+    values: BTreeMap<&'static str, u64>,
+    ceilings: CeilingTables,
+}
 
 impl LimitsConfig {
-    /// True if every limit is the default.
+    /// True if every limit is the default, and there are no ceilings.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.values.is_empty() && self.ceilings.is_empty()
     }
 
     /// The value set in the config, in the limit's unit.
     pub fn get(&self, limit: &LimitSpec) -> Option<u64> {
-        self.0.get(limit.key).copied()
+        self.values.get(limit.key).copied()
     }
 
     /// True if the config sets the limit of this key.
     pub fn is_set(&self, key: &str) -> bool {
-        self.0.contains_key(key)
+        self.values.contains_key(key)
+    }
+
+    /// The ceilings of identities.
+    pub fn ceilings(&self) -> &CeilingTables {
+        &self.ceilings
     }
 
     /// The limits whose values differ from those that a gateway was started with, and need a restart.
@@ -122,13 +133,14 @@ impl LimitsConfig {
         settings
     }
 
-    /// Reads `[consort.limits]`.
-    pub(crate) fn read(fields: &TableReader<'_>) -> Self {
+    /// Reads `[consort.limits]`, with the roles and issuers that the config has.
+    pub(crate) fn read(fields: &TableReader<'_>, policy: &PolicySpec) -> Self {
         let Some(table) = fields.table("limits") else { return Self::default() };
         let value = |limit: &LimitSpec| Some((limit.key, read(&table, limit.key, limit)?));
         let values = limits().filter_map(value).collect();
+        let ceilings = CeilingTables::read(&table, policy);
         table.finish();
-        Self(values)
+        Self { values, ceilings }
     }
 
     /// Reads the limits that `[consort.serve]` may set too.
@@ -136,7 +148,7 @@ impl LimitsConfig {
         for limit in limits() {
             let Some(key) = limit.serve_key else { continue };
             let Some(value) = read(serve, key, limit) else { continue };
-            if self.0.insert(limit.key, value).is_some() {
+            if self.values.insert(limit.key, value).is_some() {
                 let both = (format!("limits.{}", limit.key), serve.path(key));
                 serve.error(serve.at_of(key), ConfigErrorKind::ConflictingKeys(both.0, both.1));
             }
@@ -146,7 +158,7 @@ impl LimitsConfig {
 
 impl Serialize for LimitsConfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        let mut map = serializer.serialize_map(None)?;
         for limit in limits() {
             match self.get(limit) {
                 Some(value) if limit.unit == LimitUnit::Time => {
@@ -154,6 +166,15 @@ impl Serialize for LimitsConfig {
                 }
                 Some(value) => map.serialize_entry(limit.key, &value)?,
                 None => {}
+            }
+        }
+        let CeilingTables { per_user, roles, callers } = &self.ceilings;
+        if let Some(per_user) = per_user {
+            map.serialize_entry("per_user", per_user)?;
+        }
+        for (key, tables) in [("roles", roles), ("callers", callers)] {
+            if !tables.is_empty() {
+                map.serialize_entry(key, tables)?;
             }
         }
         map.end()

@@ -1,6 +1,7 @@
 //! Options for all servers.
 
 pub(crate) mod agents;
+pub(crate) mod ceilings;
 pub(crate) mod identity;
 pub(crate) mod listen;
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::duration::{ConfigDuration, LongDuration};
 use crate::limits::{LimitSpec, LimitUnit, LimitsConfig, limits};
 use crate::options::ConsortOptions;
+use crate::options::ceilings::CeilingsConfig;
 use crate::server::keys::{AUTH, OAUTH, SERVER, ServerKey, timeouts};
 
 /// Keys that are comments of people, in formats without comments.
@@ -293,9 +294,18 @@ impl JsonSchema for LimitsConfig {
         "Limits".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let keys = limits().map(|limit| (limit.key.to_owned(), limit_schema(limit)));
-        let properties: Map<String, Value> = keys.collect();
+        let mut properties: Map<String, Value> = keys.collect();
+        let mut table = |key: &str, says: &str, mut schema: Value| {
+            schema["description"] = json!(says);
+            properties.insert(key.to_owned(), schema);
+        };
+        let of_one = generator.subschema_for::<CeilingsConfig>().to_value();
+        table("per_user", "Ceilings of each user or other caller but the owner.", of_one);
+        let named = generator.subschema_for::<BTreeMap<String, CeilingsConfig>>().to_value();
+        table("roles", "Ceilings of each caller that has a role, by role.", named.clone());
+        table("callers", "Ceilings of callers, by patterns as in rules.", named);
         schemars::json_schema!({
             "type": "object",
             "description": "Limits: sizes, counts and times.",

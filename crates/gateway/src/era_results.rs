@@ -4,13 +4,11 @@ use consort_core::{CallError, Json, Object, RepeatSafety};
 use consort_protocol::splice::ObjectWriter;
 use consort_protocol::{Era, Revision};
 use consort_server::BodyChunks;
-use consort_server::answer::{INTERNAL, INVALID_PARAMS, NOT_FOUND, RequestFailure};
+use consort_server::answer::{INTERNAL, INVALID_PARAMS, NOT_FOUND, OVERLOADED, RequestFailure};
 use serde_json::{Value, json};
 
 /// A policy denies the call. Consort's own code, outside the ranges that JSON-RPC and MCP reserve.
 pub(crate) const DENIED: i64 = -31403;
-/// The gateway or the server accepts no more calls for now. Consort's own code.
-pub(crate) const OVERLOADED: i64 = -31429;
 
 /// The members of a result that only the modern era has.
 const MODERN: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];

@@ -8,7 +8,7 @@ use consort_core::{
 };
 use consort_protocol::{Era, RequestId};
 use consort_server::answer::{INVALID_PARAMS, RequestFailure};
-use consort_server::{ClientDialect, ReceivedRequest, RequestOrigin};
+use consort_server::{ClientDialect, ReceivedRequest, RequestOrigin, UsagePermit};
 
 use crate::endpoint::{CachedListing, GatewayEndpoint};
 use crate::listing::EndpointListing;
@@ -30,6 +30,8 @@ pub(crate) struct ClientRequest {
     pub(crate) sought: Option<NameSearch>,
     /// The transport, and the trace context in the headers that came with it.
     pub(crate) origin: RequestOrigin,
+    /// Its share of the ceilings of its caller, held until it is answered.
+    pub(crate) usage: Option<UsagePermit>,
     /// Outcome of the call that the request was forwarded as, once it has ended.
     pub(crate) outcome: OnceLock<OutcomeClass>,
 }
@@ -41,7 +43,7 @@ pub(crate) type NameSearch = Result<bool, CallError>;
 impl ClientRequest {
     /// Returns a request at its endpoint.
     pub(crate) fn new(endpoint: Arc<GatewayEndpoint>, received: ReceivedRequest) -> Self {
-        let ReceivedRequest { caller, id, method, params, dialect, accepts_events, origin } =
+        let ReceivedRequest { caller, id, method, params, dialect, accepts_events, origin, usage } =
             received;
         Self {
             endpoint,
@@ -54,6 +56,7 @@ impl ClientRequest {
             accepts_events,
             sought: None,
             origin,
+            usage,
             outcome: OnceLock::new(),
         }
     }

@@ -194,11 +194,13 @@ impl SuspendedCalls {
         }
     }
 
-    /// Suspends a call, under its old number if it has one. Returns it if there is no room.
+    /// Suspends a call, under its old number if it has one. Returns it if there is no room. `most_each` is the ceiling of its
+    /// caller, if that has one.
     pub(crate) fn put(
         &self,
         place: Option<u64>,
         suspended: Box<SuspendedCall>,
+        most_each: Option<usize>,
     ) -> Result<CallStateKind, Box<SuspendedCall>> {
         let mut places = self.lock();
         let until = Instant::now() + self.lasts;
@@ -209,7 +211,8 @@ impl SuspendedCalls {
             return Ok(CallStateKind::Suspended { call, turn: known.turn });
         }
         // A caller that abandons its questions must not keep itself or others from being asked.
-        let mut given_up = oldest_beyond(&mut places, &suspended.caller, self.most_each);
+        let mut given_up =
+            oldest_beyond(&mut places, &suspended.caller, most_each.unwrap_or(self.most_each));
         if places.len() >= self.most && !evict(&mut places) {
             given_up = yield_to(&mut places, &suspended.caller, self.most);
             if given_up.is_none() {

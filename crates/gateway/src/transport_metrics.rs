@@ -31,6 +31,10 @@ impl ServerObserver for TransportMetrics {
         decision(self.lines.refusals.admits())
     }
 
+    fn request_limited(&self, ceiling: &'static str) {
+        self.metrics.ceilings.count(ceiling);
+    }
+
     fn detached_call_cancelled(&self, limit: &'static str) -> LogDecision {
         self.metrics.detached.count(limit);
         decision(self.lines.calls.admits())

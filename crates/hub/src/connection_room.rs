@@ -125,6 +125,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_257th_user_is_served_by_closing_the_longest_idle_connection() {
+        let room = ConnectionRoom { most: 256, reserved: 0, answer_hold: HOLD };
+        let mut open = Vec::new();
+        for user in 0..256 {
+            assert!(room.has_room(&open, false), "{user}");
+            // The first few are busy, whoever came first.
+            let activity = match user {
+                0..10 => ConnectionActivity::InUse,
+                10..20 => ConnectionActivity::AwaitsAnswer(HOLD / 2),
+                _ => ConnectionActivity::Unused(Instant::now()),
+            };
+            open.push(connection(user, &format!("user:{user}"), activity));
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        // Each later user takes the place of the one that was idle for longest then; work in progress stays.
+        for user in 256..1000 {
+            assert!(!room.has_room(&open, false));
+            let closed = room.evicted(&open, false).map(|connection| connection.key);
+            assert_eq!(closed, Some(user - 236));
+            open.retain(|connection| Some(connection.key) != closed);
+            assert!(room.has_room(&open, false));
+            let activity = ConnectionActivity::Unused(Instant::now());
+            open.push(connection(user, &format!("user:{user}"), activity));
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_reserve_is_the_owners() {
         let busy = |key, name| connection(key, name, ConnectionActivity::InUse);
         let others = [busy(1, "ada"), busy(2, "ada"), busy(3, "bob")];

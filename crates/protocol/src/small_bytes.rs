@@ -34,8 +34,7 @@ mod tests {
 
     #[test]
     fn copies_are_equal_and_independent() {
-        let texts: Vec<Vec<u8>> =
-            (0..100).map(|n| vec![n, 7].repeat(usize::from(n) * 13)).collect();
+        let texts: Vec<Vec<u8>> = (0..100).map(|n| [n, 7].repeat(usize::from(n) * 13)).collect();
         let copies: Vec<Bytes> = texts.iter().map(|text| small_bytes(text)).collect();
         for (copy, text) in copies.iter().zip(&texts) {
             assert_eq!(copy, text);

@@ -15,7 +15,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::lifecycle::ServerLifecycle;
-use crate::limits::TransportLimits;
 use crate::message::answer::{RequestAnswer, RequestFailure};
 use crate::message::body_chunks::BodyChunks;
 use crate::message::received_request::{
@@ -23,14 +22,17 @@ use crate::message::received_request::{
     RequestOrigin, named_revision,
 };
 use crate::server_handler::{ServedEndpoint, SessionStart};
+use crate::server_state::ServerState;
 use crate::session::ClientSessionState;
 use crate::session::negotiation::open;
+use crate::usage::{UsagePermit, UsageRegistry};
 
 /// A client on one channel. Its requests end with it.
 #[derive(Debug)]
 pub(crate) struct ClientChannel {
     endpoint: Arc<dyn ServedEndpoint>,
     lifecycle: Arc<ServerLifecycle>,
+    usages: Arc<UsageRegistry>,
     /// Bytes of a message.
     body_bytes: usize,
     /// Notifications queued for its session.
@@ -69,16 +71,17 @@ enum TaskLifetime {
 impl ClientChannel {
     /// Makes a client, and the receiver of the messages to send to it.
     pub(crate) fn new(
-        limits: &TransportLimits,
-        lifecycle: &Arc<ServerLifecycle>,
+        server: &ServerState,
         endpoint: Arc<dyn ServedEndpoint>,
         caller: Caller,
         via: ClientTransport,
     ) -> (Arc<Self>, mpsc::Receiver<BodyChunks>) {
+        let limits = &server.settings.limits;
         let (out, sent) = mpsc::channel(limits.queued_messages);
         let channel = Arc::new(Self {
             endpoint,
-            lifecycle: Arc::clone(lifecycle),
+            lifecycle: Arc::clone(&server.lifecycle),
+            usages: Arc::clone(&server.usages),
             body_bytes: limits.body_bytes,
             session_notifications: limits.session_notifications,
             current: Mutex::new(caller.clone()),
@@ -147,11 +150,19 @@ impl ClientChannel {
 
     fn request(self: &Arc<Self>, id: RequestId, body: Notification, trace: Option<&TraceContext>) {
         let origin = RequestOrigin { via: self.via, trace: trace.cloned() };
+        let usage = match self.usages.admit(&self.current_caller(), &body) {
+            Ok(usage) => usage,
+            // The client reads the answer on its stream; the transport has no status for it.
+            Err(refusal) => {
+                let answer = RequestAnswer::error(Era::Legacy, Some(&id), &refusal.failure());
+                return self.send(answer.message);
+            }
+        };
         if named_revision(&body.params).is_some() {
             return match ModernDeclarations::read(&body.params, |_| Ok(())) {
                 Ok(mut modern) => {
                     modern.session = Some(self.client.clone());
-                    self.answer(id, body, ClientDialect::Modern(modern), origin);
+                    self.answer(id, body, ClientDialect::Modern(modern), origin, usage);
                 }
                 Err(failure) => {
                     self.send(RequestAnswer::error(Era::Modern, Some(&id), &failure).message);
@@ -160,7 +171,7 @@ impl ClientChannel {
         }
         match self.session() {
             _ if body.method == "initialize" => self.initialize(id, &body),
-            Some(session) => self.answer(id, body, ClientDialect::Legacy(session), origin),
+            Some(session) => self.answer(id, body, ClientDialect::Legacy(session), origin, usage),
             None => {
                 let message = "not initialized: send `initialize` first, or send the protocol version in \
                     `_meta` (2026-07-28)";
@@ -219,6 +230,7 @@ impl ClientChannel {
         body: Notification,
         dialect: ClientDialect,
         origin: RequestOrigin,
+        usage: Option<UsagePermit>,
     ) {
         let cancelled = CancellationToken::new();
         let modern = matches!(dialect, ClientDialect::Modern(_));
@@ -239,6 +251,7 @@ impl ClientChannel {
             dialect,
             accepts_events: true,
             origin,
+            usage,
         };
         let pipe = Arc::clone(self);
         self.spawn(lasts, async move {

@@ -57,6 +57,7 @@
 //! ```
 
 mod auth;
+mod ceilings;
 mod client_channel;
 mod endpoint_key;
 mod forwarded;
@@ -77,6 +78,7 @@ mod socket;
 mod stdio;
 mod streams;
 mod transport_settings;
+mod usage;
 
 pub use auth::authenticator::{
     AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, InvalidCredential,
@@ -86,6 +88,7 @@ pub use auth::browser_session::{BrowserSession, BrowserSignIn, NewBrowserSession
 pub use auth::identity_limits::IdentityLimits;
 pub use auth::permissions::ClientPermissions;
 pub use auth::public_url::{InvalidPublicUrl, PublicUrl};
+pub use ceilings::{CeilingRules, IdentityCeilings, RatePeriod, RequestRate};
 pub use endpoint_key::EndpointKey;
 pub use forwarded::{
     BasePath, ClientEnd, InvalidBasePath, InvalidProxyHeaders, InvalidTrustedProxy, ProxyHeaders,
@@ -113,3 +116,4 @@ pub use session::{ClientSessionState, RequestCancellation, RunningRequest};
 pub use socket::ListeningSocket;
 pub use socket::tls::{TlsError, TlsFiles, TlsListener};
 pub use transport_settings::TransportSettings;
+pub use usage::UsagePermit;

@@ -19,6 +19,9 @@ pub trait ServerObserver: fmt::Debug + Send + Sync {
         LogDecision::Write
     }
 
+    /// Counts a request that was refused for a ceiling of its caller, by the key of the ceiling.
+    fn request_limited(&self, _ceiling: &'static str) {}
+
     /// Counts a call without a client that was cancelled for a limit.
     fn detached_call_cancelled(&self, _limit: &'static str) -> LogDecision {
         LogDecision::Write

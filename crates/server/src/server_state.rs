@@ -17,6 +17,7 @@ use crate::session::store::SessionStore;
 use crate::socket::connection_shares::ConnectionShares;
 use crate::streams::ResumableStreams;
 use crate::transport_settings::TransportSettings;
+use crate::usage::UsageRegistry;
 
 /// State that the transports share.
 pub(crate) struct ServerState {
@@ -27,6 +28,7 @@ pub(crate) struct ServerState {
     permissions: RwLock<Arc<ClientPermissions>>,
     browser_sessions: Arc<BrowserSessions>,
     pub(crate) shares: Arc<ConnectionShares>,
+    pub(crate) usages: Arc<UsageRegistry>,
     pub(crate) sessions: SessionStore,
     pub(crate) sse_clients: SseClients,
     pub(crate) streams: Arc<ResumableStreams>,
@@ -59,6 +61,7 @@ impl ServerState {
             permissions: RwLock::new(Arc::new(settings.permissions.clone())),
             browser_sessions: Arc::new(BrowserSessions::new(limits)),
             shares: Arc::new(ConnectionShares::new(limits)),
+            usages: Arc::new(UsageRegistry::new(settings.permissions.ceilings.clone(), &observer)),
             sessions: SessionStore::new(limits, &settings.key, settings.ended_sessions.clone()),
             sse_clients: SseClients::default(),
             streams: Arc::new(ResumableStreams::new(limits, &lifecycle, &observer)),
@@ -95,6 +98,7 @@ impl ServerState {
     }
 
     pub(crate) fn set_permissions(&self, permissions: ClientPermissions) {
+        self.usages.set_rules(permissions.ceilings.clone());
         let permissions = Arc::new(permissions);
         *self.permissions.write() = permissions;
     }

@@ -135,6 +135,11 @@ metrics! {
         "Requests refused for their token, session, host or origin, or because the credential could not be checked \
          (`authenticator`)",
     );
+    LIMITED_REQUESTS = Metric::counter(
+        "consort_requests_limited",
+        &["limit"],
+        "Requests refused with HTTP 429 for a ceiling of their caller, by the key of the ceiling",
+    );
     CALLS_DETACHED = Metric::gauge(
         "consort_calls_detached",
         &[],

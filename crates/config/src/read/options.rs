@@ -91,9 +91,9 @@ fn section<'a>(findings: &'a ProblemCollector<'a>, root: &'a SyntaxTable) -> Con
         issuers: identity.issuers.keys().cloned().collect(),
         ..PolicySpec::default()
     };
+    let mut limits = LimitsConfig::read(&fields, &known);
     let policy = with_callers(policy(&fields, Some(&known)), known);
     let profiles = profiles(&fields, policy.as_ref());
-    let mut limits = LimitsConfig::read(&fields);
     let options = ConsortOptions {
         builtin: fields.bool("builtin"),
         naming: fields.string("naming").map(str::to_owned),

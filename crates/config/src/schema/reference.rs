@@ -58,6 +58,7 @@ fn described(fields: &StructFields, name: &str, kind: &str, said: &str) -> Refer
         "f64" | "Number" => "number",
         "ConfigDuration" | "LongDuration" => "duration",
         "RecheckInterval" => "duration, or `off`",
+        "CeilingRate" => "rate",
         "BTreeMap<String, Value>" => "table of values",
         "Value" => "any value",
         "Vec<Value>" => "list of values",
@@ -211,6 +212,13 @@ fn limit_key(limit: &LimitSpec, name: &str) -> ReferenceRow {
     }
 }
 
+/// The tables in `[consort.limits]`.
+const CEILING_TABLES: [(&str, &str, &str); 3] = [
+    ("per_user", "table", "ceilings of each user or other caller but the owner"),
+    ("roles", "table of tables", "ceilings of each caller that has a role, by role"),
+    ("callers", "table of tables", "ceilings of callers, by patterns as in rules"),
+];
+
 fn tables() -> Vec<(String, Vec<ReferenceRow>)> {
     let mut tables = vec![
         ("mcp.NAME".to_owned(), rows(&SERVER)),
@@ -220,7 +228,14 @@ fn tables() -> Vec<(String, Vec<ReferenceRow>)> {
     ];
     let more = TABLES.iter().chain(SPECS);
     tables.extend(more.map(|table| (table.table.to_owned(), fields(table))));
-    let limits = crate::limits().map(|limit| limit_key(limit, limit.key)).collect();
+    let mut limits: Vec<ReferenceRow> =
+        crate::limits().map(|limit| limit_key(limit, limit.key)).collect();
+    limits.extend(CEILING_TABLES.map(|(name, takes, says)| ReferenceRow {
+        name: name.to_owned(),
+        takes: takes.to_owned(),
+        absent: "none".to_owned(),
+        says: format!("{says}: [identity.md](identity.md#fair-shares)"),
+    }));
     tables.push(("consort.limits".to_owned(), limits));
     let (_, serve) =
         tables.iter_mut().find(|(name, _)| name == "consort.serve").expect("it is listed");
@@ -347,6 +362,7 @@ fn every_key_that_serde_takes_is_in_the_reference_and_no_other() {
         ("AuthorizationConfig", taken::<crate::AuthorizationConfig>()),
         ("RegisteredClientConfig", taken::<crate::RegisteredClientConfig>()),
         ("ServiceConfig", taken::<crate::ServiceConfig>()),
+        ("CeilingsConfig", taken::<crate::CeilingsConfig>()),
     ]);
     for spec in SPECS {
         let mut listed: BTreeSet<String> = fields(spec).into_iter().map(|key| key.name).collect();

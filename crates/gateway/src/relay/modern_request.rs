@@ -11,7 +11,7 @@ use consort_protocol::splice::{self, ObjectWriter};
 use consort_server::answer::{
     INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED,
 };
-use consort_server::{BodyChunks, ClientMessage, ModernDeclarations};
+use consort_server::{BodyChunks, ClientMessage, ModernDeclarations, UsagePermit};
 
 use super::{MadeCall, TOGETHER, next};
 use crate::era_results;
@@ -205,11 +205,14 @@ impl ModernRequest<'_> {
     ) -> Result<RequestAnswer, RequestFailure> {
         let requests = suspended.questions.requests();
         let server = suspended.server.clone();
-        let kind =
-            self.gateway.suspended.put(place, Box::new(suspended)).map_err(|mut suspended| {
+        let usage = self.request.usage.as_ref();
+        let most_each = usage.and_then(UsagePermit::max_suspended_calls);
+        let kind = self.gateway.suspended.put(place, Box::new(suspended), most_each).map_err(
+            |mut suspended| {
                 suspended.questions.refuse("too many calls are waiting for a client response");
                 RequestFailure::new(INTERNAL, "too many calls are waiting for a client response")
-            })?;
+            },
+        )?;
         Ok(RequestAnswer::result(
             &self.request.id,
             &input_required(&requests, &self.seal(&server, kind)),

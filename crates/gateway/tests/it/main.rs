@@ -5,6 +5,7 @@
 mod attribution;
 mod authentication;
 mod capabilities;
+mod ceilings;
 mod clients;
 mod conformance;
 mod drain;

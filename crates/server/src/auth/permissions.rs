@@ -1,6 +1,10 @@
 //! Permissions that can be replaced while the server runs.
 
+use std::sync::Arc;
+
 use consort_core::IdentityId;
+
+use crate::ceilings::CeilingRules;
 
 /// Permissions of web origins other than the server's own and of callers other than the owner.
 #[derive(Clone, Debug, Default)]
@@ -11,4 +15,6 @@ pub struct ClientPermissions {
     pub any_origin: bool,
     /// Callers that may read the metrics, besides the owner.
     pub metrics: Vec<IdentityId>,
+    /// Ceilings of identities; absent if fair shares alone count.
+    pub ceilings: Option<Arc<dyn CeilingRules>>,
 }

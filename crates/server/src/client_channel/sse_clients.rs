@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use consort_core::Caller;
+use consort_core::{Caller, IdentityId};
 use consort_protocol::Holdings;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -35,6 +35,28 @@ impl SseClients {
     pub(crate) fn remove(&self, name: &str) {
         let removed = self.lock().remove(name);
         drop(removed);
+    }
+
+    /// Returns the number of clients of an identity.
+    pub(crate) fn held_by(&self, identity: &IdentityId) -> usize {
+        let clients = self.lock();
+        let open = clients.values().filter(|client| !client.given_up.is_cancelled());
+        open.filter(|client| client.caller.id() == identity).count()
+    }
+
+    /// Returns true if an identity that has so many other sessions may have one more client, possibly because one of its own
+    /// without requests in progress is given up.
+    pub(crate) fn is_below(&self, most: usize, identity: &IdentityId, elsewhere: usize) -> bool {
+        let clients = self.lock();
+        let open = clients.values().filter(|client| !client.given_up.is_cancelled());
+        let own: Vec<_> = open.filter(|client| client.caller.id() == identity).collect();
+        if own.len() + elsewhere < most {
+            return true;
+        }
+        own.iter().find(|client| client.is_quiet()).is_some_and(|client| {
+            client.given_up.cancel();
+            true
+        })
     }
 
     /// Returns true if one more client has room beside these sessions, possibly because an identity with more than its

@@ -6,7 +6,7 @@ use consort_protocol::DrivenStream;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::http::post::{PostContext, accepts_events, header};
-use crate::http::reply::{HttpReply, bare, only, resumable, text};
+use crate::http::reply::{HttpReply, bare, limited, only, resumable, text};
 use crate::message::answer::RequestAnswer;
 use crate::message::received_request::{AnsweringRequest, ClientMessage};
 use crate::session::ClientSessionState;
@@ -16,7 +16,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 impl PostContext<'_> {
     /// Opens or resumes the event stream of a legacy client: messages that belong to no request.
-    pub(crate) fn listen(&self, headers: &HeaderMap) -> HttpReply {
+    pub(crate) async fn listen(&self, headers: &HeaderMap) -> HttpReply {
         if !accepts_events(headers) {
             return text(
                 StatusCode::NOT_ACCEPTABLE,
@@ -25,13 +25,19 @@ impl PostContext<'_> {
         }
         let session = match self.session(headers) {
             Ok(session) => session,
-            Err(reply) => return reply,
+            Err(missing) => return self.refuse_session(missing, None).await,
+        };
+        let usage = match self.server.usages.admit_stream(&self.caller) {
+            Ok(usage) => usage,
+            Err(refusal) => return limited(self.server, &self.caller, refusal, None).await,
         };
         let listen = || self.notices(&session);
         let taken = || text(StatusCode::CONFLICT, "this session already has an open event stream");
         if let Some(last) = header(headers, &LAST_EVENT_ID).filter(|last| !last.is_empty()) {
             match self.server.streams.resume(&session, last, listen) {
-                ResumedStream::Stream(stream) => return resumable(self.server, stream),
+                ResumedStream::Stream(stream) => {
+                    return resumable(self.server, stream.within(usage));
+                }
                 // To answer with a stream that ends at once has some clients ask for ever.
                 ResumedStream::Complete => return only("POST, DELETE"),
                 ResumedStream::Taken => return taken(),
@@ -51,7 +57,7 @@ impl PostContext<'_> {
         match listen() {
             Some(notices) => {
                 let stream = self.server.streams.notices(&session, notices);
-                resumable(self.server, stream)
+                resumable(self.server, stream.within(usage))
             }
             None => taken(),
         }
@@ -82,7 +88,7 @@ impl PostContext<'_> {
                 self.server.streams.forget(&session);
                 bare(StatusCode::OK)
             }
-            Err(reply) => reply,
+            Err(missing) => self.refuse_session(missing, None).await,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! HTTP requests to an endpoint: detects the era of each and dispatches it.
 
 mod headers;
+mod legacy_session;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,9 +16,10 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
+use crate::ceilings::CeilingRefusal;
 use crate::http::attended_request::{AttendedRequest, answer};
 use crate::http::pending_reply::PendingReply;
-use crate::http::reply::{HttpReply, bare, message, only, text};
+use crate::http::reply::{HttpReply, bare, limited, message, only};
 use crate::http::request_body::read;
 use crate::message::answer::{RequestAnswer, RequestFailure};
 use crate::message::body_chunks::BodyChunks;
@@ -29,7 +31,7 @@ use crate::server_handler::{CheckedCall, ServedEndpoint, SessionStart};
 use crate::server_state::ServerState;
 use crate::session::ClientSessionState;
 use crate::session::negotiation::negotiated;
-use crate::session::store::NoSession;
+use crate::usage::UsagePermit;
 use headers::{SESSION, VERSION, check, speaks_modern};
 
 pub(crate) use headers::{accepts_events, header};
@@ -64,7 +66,7 @@ pub(crate) fn respond(
             }
         }),
         Method::GET | Method::DELETE if speaks_modern(&headers, None) => only("POST").into(),
-        Method::GET => here.listen(&headers).into(),
+        Method::GET => PendingReply::preparing(async move { here.listen(&headers).await }),
         Method::DELETE => PendingReply::preparing(async move { here.leave(&headers).await }),
         _ => only("GET, POST, DELETE").into(),
     }
@@ -90,7 +92,7 @@ impl From<HttpReply> for PostResult<'_> {
 pub(crate) struct PostContext<'a> {
     pub(crate) server: &'a Arc<ServerState>,
     pub(crate) endpoint: Arc<dyn ServedEndpoint>,
-    caller: Caller,
+    pub(crate) caller: Caller,
     origin: RequestOrigin,
 }
 
@@ -111,6 +113,15 @@ impl<'a> PostContext<'a> {
                 return PostResult::Pending(Box::pin(malformed));
             }
         };
+        let usage = match &read {
+            JsonRpcMessage::Request { id, body } => {
+                match self.server.usages.admit(&self.caller, body) {
+                    Ok(usage) => usage,
+                    Err(refusal) => return self.limited(refusal, Some(id.clone())),
+                }
+            }
+            _ => None,
+        };
         let params = match &read {
             JsonRpcMessage::Request { body, .. } | JsonRpcMessage::Notification(body) => {
                 Some(&body.params)
@@ -118,7 +129,7 @@ impl<'a> PostContext<'a> {
             _ => None,
         };
         if speaks_modern(&headers, params) {
-            return self.modern(headers, read);
+            return self.modern(headers, read, usage);
         }
         let read = match read {
             JsonRpcMessage::Request { id, body } if body.method == "initialize" => {
@@ -129,10 +140,19 @@ impl<'a> PostContext<'a> {
         };
         let session = match self.session(&headers) {
             Ok(session) => session,
-            Err(reply) => return reply.into(),
+            Err(missing) => {
+                let id = match read {
+                    JsonRpcMessage::Request { id, .. } => Some(id),
+                    _ => None,
+                };
+                let refused = async move { self.refuse_session(missing, id).await.into() };
+                return PostResult::Pending(Box::pin(refused));
+            }
         };
         match read {
-            JsonRpcMessage::Request { id, body } => self.request(&headers, id, body, session),
+            JsonRpcMessage::Request { id, body } => {
+                self.request(&headers, id, body, session, usage)
+            }
             other => {
                 session.receive(other);
                 bare(StatusCode::ACCEPTED).into()
@@ -144,7 +164,9 @@ impl<'a> PostContext<'a> {
     async fn batch(&self, headers: &HeaderMap, bytes: Bytes) -> HttpReply {
         let session = match self.session(headers) {
             Ok(session) if session.revision.has_batches() => session,
-            Err(reply) if headers.contains_key(SESSION) => return reply,
+            Err(missing) if headers.contains_key(SESSION) => {
+                return self.refuse_session(missing, None).await;
+            }
             _ => return self.malformed(MessageError::Batch, &bytes).await,
         };
         let messages = match JsonRpcMessage::parse_batch(bytes.clone()) {
@@ -155,8 +177,17 @@ impl<'a> PostContext<'a> {
         for read in messages {
             match read {
                 Ok(JsonRpcMessage::Request { id, body }) => {
+                    let usage = match self.server.usages.admit(&self.caller, &body) {
+                        Ok(usage) => usage,
+                        Err(refusal) => {
+                            let failure = refusal.failure();
+                            let answer = RequestAnswer::error(Era::Legacy, Some(&id), &failure);
+                            answers.extend(answer.message.map(BodyChunks::into_bytes));
+                            continue;
+                        }
+                    };
                     let dialect = ClientDialect::Legacy(Arc::clone(&session));
-                    let answering = self.serve(id, body, dialect, false);
+                    let answering = self.serve(id, body, dialect, false, usage);
                     let session = Some(Arc::clone(&session));
                     let mut answering =
                         AttendedRequest::new(self.server, &self.caller, session, answering);
@@ -181,7 +212,12 @@ impl<'a> PostContext<'a> {
         message(self.server, &self.caller, 200, Bytes::from(all).into()).await
     }
 
-    fn modern(&'a self, headers: HeaderMap, read: JsonRpcMessage) -> PostResult<'a> {
+    fn modern(
+        &'a self,
+        headers: HeaderMap,
+        read: JsonRpcMessage,
+        usage: Option<UsagePermit>,
+    ) -> PostResult<'a> {
         // A modern client over HTTP has nothing else to say: leaving is cancelling.
         let JsonRpcMessage::Request { id, body } = read else {
             return bare(StatusCode::ACCEPTED).into();
@@ -196,7 +232,7 @@ impl<'a> PostContext<'a> {
         };
         let accepts_events = accepts_events(&headers);
         let is_tool_call = body.method == "tools/call";
-        let request = self.received(id, body, ClientDialect::Modern(modern), accepts_events);
+        let request = self.received(id, body, ClientDialect::Modern(modern), accepts_events, usage);
         let endpoint = Arc::clone(&self.endpoint);
         if !is_tool_call {
             return PostResult::Request(endpoint.serve(request), None, accepts_events);
@@ -213,6 +249,13 @@ impl<'a> PostContext<'a> {
                 }
             })),
         }
+    }
+
+    /// Refuses a request for a ceiling of its caller.
+    fn limited(&'a self, refusal: CeilingRefusal, id: Option<RequestId>) -> PostResult<'a> {
+        let answered =
+            async move { limited(self.server, &self.caller, refusal, id.as_ref()).await };
+        PostResult::Pending(Box::pin(async move { answered.await.into() }))
     }
 
     /// Refuses a request whose headers or declarations are wrong.
@@ -234,10 +277,13 @@ impl<'a> PostContext<'a> {
     async fn initialize(&self, id: &RequestId, params: &Object) -> HttpReply {
         let (revision, offers) = negotiated(params);
         let caller = self.caller.clone();
-        let Some(session) =
-            self.server.sessions.open(self.endpoint.key(), caller, revision, offers)
-        else {
-            return too_many();
+        let own = self.own_sessions();
+        let opened = self.server.sessions.open(self.endpoint.key(), caller, revision, offers, own);
+        let session = match opened {
+            Ok(session) => session,
+            Err(missing) => {
+                return self.refuse_session(missing.into(), Some(id.clone())).await;
+            }
         };
         self.follow(&session, SessionStart::Initialized);
         let answer = RequestAnswer::result(id, &self.endpoint.initialize(&session));
@@ -254,49 +300,18 @@ impl<'a> PostContext<'a> {
         self.server.lifecycle.tasks.spawn(followed);
     }
 
-    /// Returns the session of a legacy request.
-    #[expect(clippy::result_large_err, reason = "it is the answer, made once")]
-    pub(crate) fn session(
-        &self,
-        headers: &HeaderMap,
-    ) -> Result<Arc<ClientSessionState>, HttpReply> {
-        let Some(id) = header(headers, &SESSION) else {
-            return Err(text(
-                StatusCode::BAD_REQUEST,
-                "not initialized: send `initialize` first, or use revision 2026-07-28 with the \
-                    `MCP-Protocol-Version` header",
-            ));
-        };
-        let (session, is_anew) =
-            match self.server.sessions.get(id, &self.caller, self.endpoint.key()) {
-                Ok(found) => found,
-                Err(NoSession::Over) => {
-                    return Err(text(StatusCode::NOT_FOUND, "this session has ended"));
-                }
-                Err(NoSession::Full) => return Err(too_many()),
-            };
-        if is_anew {
-            self.follow(&session, SessionStart::Restored);
-        }
-        let version = header(headers, &VERSION);
-        if version.is_some_and(|version| version.parse::<Revision>().is_err()) {
-            return Err(text(StatusCode::BAD_REQUEST, "unsupported `MCP-Protocol-Version`"));
-        }
-        session.touch();
-        Ok(session)
-    }
-
     fn request(
         &self,
         headers: &HeaderMap,
         id: RequestId,
         body: Notification,
         session: Arc<ClientSessionState>,
+        usage: Option<UsagePermit>,
     ) -> PostResult<'a> {
         let accepts_events = accepts_events(headers);
         let dialect = ClientDialect::Legacy(Arc::clone(&session));
         PostResult::Request(
-            self.serve(id, body, dialect, accepts_events),
+            self.serve(id, body, dialect, accepts_events, usage),
             Some(session),
             accepts_events,
         )
@@ -308,8 +323,9 @@ impl<'a> PostContext<'a> {
         body: Notification,
         dialect: ClientDialect,
         accepts_events: bool,
+        usage: Option<UsagePermit>,
     ) -> AnsweringRequest {
-        Arc::clone(&self.endpoint).serve(self.received(id, body, dialect, accepts_events))
+        Arc::clone(&self.endpoint).serve(self.received(id, body, dialect, accepts_events, usage))
     }
 
     fn received(
@@ -318,6 +334,7 @@ impl<'a> PostContext<'a> {
         body: Notification,
         dialect: ClientDialect,
         accepts_events: bool,
+        usage: Option<UsagePermit>,
     ) -> ReceivedRequest {
         ReceivedRequest {
             caller: dialect.identify(&self.caller),
@@ -327,12 +344,7 @@ impl<'a> PostContext<'a> {
             dialect,
             accepts_events,
             origin: self.origin.clone(),
+            usage,
         }
     }
-}
-
-fn too_many() -> HttpReply {
-    let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many open sessions");
-    reply.headers_mut().insert("retry-after", HeaderValue::from_static("10"));
-    reply
 }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_core::Caller;
+use consort_protocol::{Era, RequestId};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::auth::authenticator::{Authenticator, RequestedEndpoint};
+use crate::ceilings::CeilingRefusal;
 use crate::guard::RequestRejection;
 use crate::http::body::{EventSource, EventStreamBody, ResponseBody};
+use crate::message::answer::RequestAnswer;
 use crate::message::body_chunks::BodyChunks;
 use crate::message::received_request::AnsweringRequest;
 use crate::server_state::ServerState;
@@ -93,6 +96,19 @@ pub(crate) async fn message(
     let mut reply = Response::new(ResponseBody::Whole(Some(message)));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}
+
+/// The 429 response to a request beyond a ceiling of its caller, with the error for its id if it was read.
+pub(crate) async fn limited(
+    server: &ServerState,
+    caller: &Caller,
+    refusal: CeilingRefusal,
+    id: Option<&RequestId>,
+) -> HttpReply {
+    let answer = RequestAnswer::error(Era::Legacy, id, &refusal.failure());
+    let mut reply = message(server, caller, 429, answer.message.unwrap_or_default()).await;
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(refusal.retry_seconds()));
     reply
 }
 

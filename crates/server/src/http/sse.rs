@@ -12,13 +12,14 @@ use hyper::body::Incoming;
 
 use crate::client_channel::ClientChannel;
 use crate::forwarded::BasePath;
-use crate::http::reply::{HttpReply, bare, only, stream, text};
+use crate::http::reply::{HttpReply, bare, limited, only, stream, text};
 use crate::http::request_body::read;
 use crate::message::answer::RequestAnswer;
 use crate::message::received_request::{ClientMessage, ClientTransport};
 use crate::sealing::secret;
 use crate::server_handler::ServedEndpoint;
 use crate::server_state::ServerState;
+use crate::usage::UsagePermit;
 
 /// Answers a request of an HTTP+SSE client.
 pub(crate) async fn respond(
@@ -31,7 +32,7 @@ pub(crate) async fn respond(
     match head.method {
         Method::GET => {
             let base = head.extensions.get::<BasePath>().map_or("", BasePath::as_str);
-            open(server, endpoint, caller, &format!("{base}{}", head.uri.path()))
+            open(server, endpoint, caller, &format!("{base}{}", head.uri.path())).await
         }
         Method::POST => {
             let name = head.uri.query().and_then(|query| query.strip_prefix("session="));
@@ -53,7 +54,7 @@ pub(crate) async fn respond(
 }
 
 /// Opens the stream of a client; it lasts as long as the client reads it.
-fn open(
+async fn open(
     server: &Arc<ServerState>,
     endpoint: Arc<dyn ServedEndpoint>,
     caller: Caller,
@@ -63,12 +64,21 @@ fn open(
     if !server.sse_clients.has_room(limits, &caller, || server.sessions.len()) {
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many open sessions");
     }
-    let (pipe, mut sent) =
-        ClientChannel::new(limits, &server.lifecycle, endpoint, caller, ClientTransport::Http);
+    let ceilings = server.usages.ceilings_of(&caller);
+    if let Some(most) = ceilings.max_sessions
+        && !server.sse_clients.is_below(most, caller.id(), server.sessions.held_by(caller.id()))
+    {
+        return limited(server, &caller, server.usages.refuse_session(most), None).await;
+    }
+    let usage = match server.usages.admit_stream(&caller) {
+        Ok(usage) => usage,
+        Err(refusal) => return limited(server, &caller, refusal, None).await,
+    };
+    let (pipe, mut sent) = ClientChannel::new(server, endpoint, caller, ClientTransport::Http);
     let name = secret();
     server.sse_clients.insert(name.clone(), Arc::clone(&pipe));
     let first = Bytes::from(format!("event: endpoint\ndata: {path}?session={name}\n\n")).into();
-    let place = SseClientEntry { server: Arc::clone(server), name, pipe };
+    let place = SseClientEntry { server: Arc::clone(server), name, pipe, _usage: usage };
     let messages = DrivenStream::new(|emitter| async move {
         let mut drained = std::pin::pin!(place.pipe.drained());
         loop {
@@ -91,6 +101,8 @@ struct SseClientEntry {
     server: Arc<ServerState>,
     name: String,
     pipe: Arc<ClientChannel>,
+    /// Its share of the ceilings of its caller.
+    _usage: Option<UsagePermit>,
 }
 
 impl Drop for SseClientEntry {

@@ -12,6 +12,9 @@ pub const UNKNOWN_METHOD: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 /// Internal error: the fault is not in the request.
 pub const INTERNAL: i64 = -32603;
+/// The gateway or the server accepts no more requests for now. A code of Consort's own, outside the ranges that JSON-RPC
+/// and MCP reserve.
+pub const OVERLOADED: i64 = -31429;
 /// Unknown resource, for a legacy client.
 pub const NOT_FOUND: i64 = -32002;
 /// The headers and the body of a request disagree.

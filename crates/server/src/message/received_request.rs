@@ -12,6 +12,7 @@ use consort_protocol::{
 use crate::message::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure, UNSUPPORTED_VERSION};
 use crate::message::body_chunks::BodyChunks;
 use crate::session::ClientSessionState;
+use crate::usage::UsagePermit;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -36,6 +37,8 @@ pub struct ReceivedRequest {
     pub accepts_events: bool,
     /// The transport, and the trace context in the headers that came with it.
     pub origin: RequestOrigin,
+    /// Its share of the ceilings of its caller, if that has any. The handler keeps it until the request is answered.
+    pub usage: Option<UsagePermit>,
 }
 
 /// The transport of a request, and the trace context in its headers.

@@ -56,6 +56,16 @@ pub(crate) enum NoSession {
     Over,
     /// Too many are open.
     Full,
+    /// Its caller has as many as it may have.
+    Ceiling(usize),
+}
+
+/// The ceiling of sessions that an identity has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnSessions {
+    pub(crate) most: usize,
+    /// Those that it has over another transport.
+    pub(crate) elsewhere: usize,
 }
 
 /// Open sessions by id.
@@ -120,14 +130,15 @@ impl SessionStore {
         }
     }
 
-    /// Opens a session for a client after its handshake. `None` if all of them are in use.
+    /// Opens a session for a client after its handshake, unless all of them are in use.
     pub(crate) fn open(
         &self,
         endpoint: &EndpointKey,
         caller: Caller,
         revision: Revision,
         offers: ClientCapabilities,
-    ) -> Option<Arc<ClientSessionState>> {
+        own: Option<OwnSessions>,
+    ) -> Result<Arc<ClientSessionState>, NoSession> {
         let sealed = self.id(&caller, endpoint, revision, &offers);
         let is_sealed = sealed.is_some();
         let id = sealed.unwrap_or_else(secret);
@@ -137,11 +148,11 @@ impl SessionStore {
             session.seal();
         }
         let mut open = self.lock();
-        let left = self.make_room(&mut open, &session.caller).ok()?;
+        let left = self.make_room(&mut open, &session.caller, own)?;
         open.insert(session.id.clone(), Arc::clone(&session));
         drop(open);
         self.give_up(left);
-        Some(session)
+        Ok(session)
     }
 
     /// Returns the sealed id of a new session; `None` if the client declares more than an id can carry. Such a session
@@ -176,6 +187,7 @@ impl SessionStore {
         id: &str,
         caller: &Caller,
         endpoint: &EndpointKey,
+        own: impl FnOnce() -> Option<OwnSessions>,
     ) -> Result<(Arc<ClientSessionState>, bool), NoSession> {
         let mut open = self.lock();
         if let Some(session) = open.get(id) {
@@ -187,7 +199,7 @@ impl SessionStore {
         if !same || sealed.expires <= sealed_now() || self.ended.contains(&ended(id, &sealed)) {
             return Err(NoSession::Over);
         }
-        let left = self.make_room(&mut open, caller)?;
+        let left = self.make_room(&mut open, caller, own())?;
         let capabilities = Json::parse(sealed.capabilities).ok().and_then(|json| json.to_object());
         let offers = ClientCapabilities::declared(&capabilities.unwrap_or_else(Object::empty));
         let id = id.to_owned();
@@ -212,7 +224,17 @@ impl SessionStore {
         self.seal.open(PURPOSE, id)
     }
 
-    /// Makes room for one more session of this caller, if needed. A session that was idle for long is evicted, since
+    /// Returns true if a session that is unused for this time may be evicted.
+    fn may_be_evicted(&self, unused: Duration, session: &ClientSessionState) -> bool {
+        unused >= self.unused / LEFT || (session.is_sealed() && session.is_plain())
+    }
+
+    /// Returns the number of sessions of an identity.
+    pub(crate) fn held_by(&self, identity: &IdentityId) -> usize {
+        self.lock().values().filter(|session| session.caller.id() == identity).count()
+    }
+
+    /// Makes room for one more session of this caller, if needed. At its ceiling, it is the caller's own that is evicted. A session that was idle for long is evicted, since
     /// few clients end theirs, from the identity with the most sessions first. One that can be restored may be evicted
     /// at any time. An identity above its share also gives up one that only listens, in favour of an identity within
     /// its share. Fails if no session can be evicted.
@@ -220,7 +242,19 @@ impl SessionStore {
         &self,
         open: &mut OpenSessions,
         caller: &Caller,
+        own: Option<OwnSessions>,
     ) -> Result<Option<Arc<ClientSessionState>>, NoSession> {
+        if let Some(OwnSessions { most, elsewhere }) = own {
+            let held = || open.values().filter(|known| known.caller.id() == caller.id());
+            if held().count() + elsewhere >= most {
+                let idle = held().filter_map(|known| Some((known.unused()?, known)));
+                let idle = idle.filter(|(unused, known)| self.may_be_evicted(*unused, known));
+                let oldest = idle.max_by_key(|(unused, _)| *unused);
+                let id = oldest.map(|(_, known)| known.id.clone());
+                let id = id.ok_or(NoSession::Ceiling(most))?;
+                return Ok(open.remove(&id));
+            }
+        }
         let most = if caller.is_owner() { self.most } else { self.most - self.reserved };
         if open.len() < most {
             return Ok(None);
@@ -228,9 +262,7 @@ impl SessionStore {
         let holdings: Holdings<_> = open.values().map(|it| it.caller.id().clone()).collect();
         let held = |known: &ClientSessionState| holdings.of(known.caller.id());
         let unused = open.values().filter_map(|known| Some((known.unused()?, known)));
-        let left = unused.filter(|(unused, known)| {
-            *unused >= self.unused / LEFT || (known.is_sealed() && known.is_plain())
-        });
+        let left = unused.filter(|(unused, known)| self.may_be_evicted(*unused, known));
         let left =
             left.max_by_key(|(unused, known)| (held(known), *unused)).map(|(_, known)| known);
         let yields = |known: &&Arc<ClientSessionState>| {

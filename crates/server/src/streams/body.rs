@@ -12,6 +12,7 @@ use super::entry::{CallSlot, StreamSource};
 use super::{IdentityStreams, ResumableStreams, adopt};
 use crate::message::body_chunks::BodyChunks;
 use crate::message::received_request::ClientMessage;
+use crate::usage::UsagePermit;
 
 /// A connection that reads a stream, and drives its call unless a task does. Dropped before the end, it hands the call
 /// over to a task.
@@ -26,6 +27,8 @@ pub(crate) struct StreamBody {
     /// The number of the next event to send.
     cursor: u64,
     drives: bool,
+    /// Its share of the ceilings of its caller.
+    usage: Option<UsagePermit>,
 }
 
 impl StreamBody {
@@ -38,7 +41,23 @@ impl StreamBody {
         first: Option<BodyChunks>,
     ) -> Self {
         let streams = Arc::clone(streams);
-        Self { streams, identity, number, call, first, reader: 0, cursor: 1, drives: true }
+        Self {
+            streams,
+            identity,
+            number,
+            call,
+            first,
+            reader: 0,
+            cursor: 1,
+            drives: true,
+            usage: None,
+        }
+    }
+
+    /// Counts it among the streams of its caller until it is dropped.
+    pub(crate) fn within(mut self, usage: Option<UsagePermit>) -> Self {
+        self.usage = usage;
+        self
     }
 
     /// Turns it into a later reader, which has the events up to `last`.

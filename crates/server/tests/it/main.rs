@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+mod ceilings;
+
 use std::sync::Arc;
 
 use consort_core::Caller;

@@ -236,6 +236,8 @@ const OTHERS: &[(&str, &[&str])] = &[
             "agent/src/agent/call.rs RETRY_PAUSE",
             "server/src/http/health.rs PAUSE",
             "server/src/listener.rs RELIEF",
+            "server/src/usage.rs LATER",
+            "server/src/usage.rs SOON",
             "audit/src/ledger/writer.rs LAST_TRIES",
             "hub/src/lifecycle/policy.rs RESUBSCRIBE_DELAY",
             "hub/src/subscribe.rs AGAIN",

@@ -19,7 +19,7 @@ fn numbers(cell: &str) -> Vec<String> {
         let number = |text: &str| text.get(1..).and_then(|digits| digits.parse::<u32>().ok());
         match (number(first), number(last)) {
             (Some(from), Some(to)) => {
-                found.extend((from..=to).map(|n| format!("{}{n}", &first[..1])))
+                found.extend((from..=to).map(|n| format!("{}{n}", &first[..1])));
             }
             _ => found.push(part.to_owned()),
         }

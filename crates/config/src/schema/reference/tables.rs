@@ -87,6 +87,11 @@ pub(super) const SPECS: &[StructFields] = &[
         structure: "ConditionSpec",
     },
     StructFields { table: "consort.callers.NAME", source: POLICY, structure: "CallerSpec" },
+    StructFields {
+        table: "consort.limits.per_user",
+        source: include_str!("../../options/ceilings.rs"),
+        structure: "CeilingsConfig",
+    },
     StructFields { table: "consort.tls", source: IDENTITY, structure: "TlsConfig" },
     StructFields { table: "consort.issuers.NAME", source: IDENTITY, structure: "IssuerConfig" },
     StructFields {

@@ -10,6 +10,7 @@ use consort_server::{
     BearerToken, ClientAccess, ClientPermissions, HostPattern, ProxyHeaders, ProxySettings,
     PublicUrl, TransportSettings, TrustedProxy,
 };
+use consort_shape::policy::PolicySpec;
 
 use super::address::{DEFAULT_ADDRESS, base_path, invalid_key};
 use super::http::ListenAddresses;
@@ -105,6 +106,13 @@ fn proxy_headers(options: &ConsortOptions) -> Result<ProxyHeaders, CommandError>
 /// Returns the permissions of callers and pages other than the owner and Consort's own.
 pub(super) fn permissions(serve: &ServeArguments, options: &ConsortOptions) -> ClientPermissions {
     let (flags, config) = (&serve.allow_origin, &options.serve);
+    let written = options.policy.as_ref();
+    let roles = PolicySpec {
+        issuers: options.issuers.keys().cloned().collect(),
+        callers: written.map(|policy| policy.callers.clone()).unwrap_or_default(),
+        roles: written.map(|policy| policy.roles.clone()).unwrap_or_default(),
+        ..PolicySpec::default()
+    };
     ClientPermissions {
         origins: flags.iter().chain(&config.allowed_origins).cloned().collect(),
         metrics: config
@@ -115,6 +123,7 @@ pub(super) fn permissions(serve: &ServeArguments, options: &ConsortOptions) -> C
         // With tokens that only their bearers have, and pages that check their own origin, any web page may be a client.
         any_origin: options.has_authorization_server()
             && options.public_url.as_ref().is_some_and(|url| url.starts_with("https://")),
+        ceilings: options.limits.ceilings().rules(&roles),
     }
 }
 
