@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::lifecycle::ServerLifecycle;
+use crate::limits::TransportLimits;
 use crate::message::answer::{RequestAnswer, RequestFailure};
 use crate::message::body_chunks::BodyChunks;
 use crate::message::received_request::{
@@ -22,7 +23,6 @@ use crate::message::received_request::{
     RequestOrigin, named_revision,
 };
 use crate::server_handler::{ServedEndpoint, SessionStart};
-use crate::server_state::ServerState;
 use crate::session::ClientSessionState;
 use crate::session::negotiation::open;
 use crate::usage::{UsagePermit, UsageRegistry};
@@ -71,17 +71,18 @@ enum TaskLifetime {
 impl ClientChannel {
     /// Makes a client, and the receiver of the messages to send to it.
     pub(crate) fn new(
-        server: &ServerState,
+        limits: &TransportLimits,
+        lifecycle: &Arc<ServerLifecycle>,
+        usages: &Arc<UsageRegistry>,
         endpoint: Arc<dyn ServedEndpoint>,
         caller: Caller,
         via: ClientTransport,
     ) -> (Arc<Self>, mpsc::Receiver<BodyChunks>) {
-        let limits = &server.settings.limits;
         let (out, sent) = mpsc::channel(limits.queued_messages);
         let channel = Arc::new(Self {
             endpoint,
-            lifecycle: Arc::clone(&server.lifecycle),
-            usages: Arc::clone(&server.usages),
+            lifecycle: Arc::clone(lifecycle),
+            usages: Arc::clone(usages),
             body_bytes: limits.body_bytes,
             session_notifications: limits.session_notifications,
             current: Mutex::new(caller.clone()),

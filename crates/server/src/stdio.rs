@@ -26,7 +26,7 @@ pub(crate) async fn serve_streams(
 ) {
     let (limits, lifecycle) = (&server.settings.limits, &server.lifecycle);
     let (caller, via) = (Caller::owner(), ClientTransport::Stdio);
-    let (pipe, sent) = ClientChannel::new(server, endpoint, caller, via);
+    let (pipe, sent) = ClientChannel::new(limits, lifecycle, &server.usages, endpoint, caller, via);
     let mut writing = tokio::spawn(write(sent, output));
     tokio::select! {
         () = read(limits, input, &pipe) => {

@@ -74,7 +74,14 @@ async fn open(
         Ok(usage) => usage,
         Err(refusal) => return limited(server, &caller, refusal, None).await,
     };
-    let (pipe, mut sent) = ClientChannel::new(server, endpoint, caller, ClientTransport::Http);
+    let (pipe, mut sent) = ClientChannel::new(
+        limits,
+        &server.lifecycle,
+        &server.usages,
+        endpoint,
+        caller,
+        ClientTransport::Http,
+    );
     let name = secret();
     server.sse_clients.insert(name.clone(), Arc::clone(&pipe));
     let first = Bytes::from(format!("event: endpoint\ndata: {path}?session={name}\n\n")).into();
