@@ -28,7 +28,7 @@ pub(crate) struct StreamBody {
     cursor: u64,
     drives: bool,
     /// Its share of the ceilings of its caller.
-    _usage: Option<UsagePermit>,
+    usage: Option<UsagePermit>,
 }
 
 impl StreamBody {
@@ -50,13 +50,13 @@ impl StreamBody {
             reader: 0,
             cursor: 1,
             drives: true,
-            _usage: None,
+            usage: None,
         }
     }
 
     /// Counts it among the streams of its caller until it is dropped.
     pub(crate) fn within(mut self, usage: Option<UsagePermit>) -> Self {
-        self._usage = usage;
+        self.usage = usage;
         self
     }
 
