@@ -1,11 +1,10 @@
 //! Ceilings of identities, as clients of each transport see them.
 
-use std::sync::Mutex;
-
 use consort_server::{
     BearerToken, CeilingRules, ClientAccess, ClientPermissions, IdentityCeilings, RatePeriod,
     RequestRate, ServerObserver,
 };
+use parking_lot::Mutex;
 
 use super::*;
 
@@ -36,7 +35,7 @@ struct Refusals(Mutex<Vec<&'static str>>);
 
 impl ServerObserver for Refusals {
     fn request_limited(&self, ceiling: &'static str) {
-        self.0.lock().unwrap().push(ceiling);
+        self.0.lock().push(ceiling);
     }
 }
 
@@ -115,7 +114,7 @@ async fn a_request_beyond_the_rate_is_refused_with_429_in_every_era_and_costs_no
         server.end().await;
     };
     tokio::join!(server.serve_all(vec![listener.into()], 1), asking);
-    assert_eq!(*refusals.0.lock().unwrap(), ["rate", "rate"]);
+    assert_eq!(*refusals.0.lock(), ["rate", "rate"]);
 }
 
 #[tokio::test]
@@ -147,7 +146,7 @@ async fn beyond_its_sessions_a_caller_ends_its_own_idle_one_or_is_refused() {
         server.end().await;
     };
     tokio::join!(server.serve_all(vec![listener.into()], 1), asking);
-    assert_eq!(*refusals.0.lock().unwrap(), ["max_sessions"]);
+    assert_eq!(*refusals.0.lock(), ["max_sessions"]);
 }
 
 #[tokio::test]
@@ -169,5 +168,5 @@ async fn on_a_pair_of_streams_the_error_alone_says_when_to_retry() {
         assert!(both[1].contains(told) && both[1].contains(r#""id":2"#), "{both:?}");
     };
     tokio::join!(server.serve_streams(EchoEndpoint::new(), input, output), asking);
-    assert_eq!(*refusals.0.lock().unwrap(), ["rate"]);
+    assert_eq!(*refusals.0.lock(), ["rate"]);
 }
