@@ -1,11 +1,10 @@
 //! Ceilings of identities, as clients of each transport see them.
 
-use parking_lot::Mutex;
-
 use consort_server::{
     BearerToken, CeilingRules, ClientAccess, ClientPermissions, IdentityCeilings, RatePeriod,
     RequestRate, ServerObserver,
 };
+use parking_lot::Mutex;
 
 use super::*;
 
