@@ -311,6 +311,7 @@ const OTHERS: &[(&str, &[&str])] = &[
             "models/src/dialect/openapi.rs LARGEST",
             "models/src/dialect/provider.rs MAX_OPTION_BYTES",
             "models/src/dialect/strict.rs DEPTH",
+            "search/src/cyrillic.rs SHORTEST",
             "search/src/english.rs LONGEST_STOP",
             "search/src/rank.rs SHORTEST_HALF",
             "search/src/tokenizer.rs LONGEST",
