@@ -4,9 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use consort_core::Caller;
-use serde_json::json;
-
-use crate::message::answer::{OVERLOADED, RequestFailure};
 
 /// Rules that say which ceilings an identity has.
 pub trait CeilingRules: fmt::Debug + Send + Sync {
@@ -117,17 +114,6 @@ impl CeilingRefusal {
         let seconds = self.retry_after.as_nanos().div_ceil(1_000_000_000);
         u64::try_from(seconds).unwrap_or(u64::MAX).max(1)
     }
-
-    /// Returns the error for the client. Hosts drop headers, so the message has the seconds too.
-    pub(crate) fn failure(&self) -> RequestFailure {
-        let reason = self.to_string();
-        let millis = u64::try_from(self.retry_after.as_millis()).unwrap_or(u64::MAX).max(1);
-        let facts = json!({
-            "class": "limited", "reason": reason, "sent": false, "retryable": true,
-            "retryAfterMs": millis, "limit": self.ceiling.key(),
-        });
-        RequestFailure::new(OVERLOADED, reason).data(json!({ "gateway": facts }))
-    }
 }
 
 impl fmt::Display for CeilingRefusal {
@@ -151,6 +137,7 @@ impl fmt::Display for CeilingRefusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::answer::RequestFailure;
 
     #[test]
     fn a_refusal_says_the_seconds_rounded_up_in_its_message_too() {
@@ -162,7 +149,7 @@ mod tests {
         for (millis, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (11_950, 12)] {
             assert_eq!(refusal(millis).retry_seconds(), seconds, "{millis}");
         }
-        let failure = refusal(11_950).failure();
+        let failure = RequestFailure::from(&refusal(11_950));
         let told = "rate limit exceeded: 1200 requests per minute; retry in 12 s";
         assert_eq!((failure.code, failure.message.as_str()), (-31429, told));
         assert_eq!(

@@ -155,7 +155,8 @@ impl ClientChannel {
             Ok(usage) => usage,
             // The client reads the answer on its stream; the transport has no status for it.
             Err(refusal) => {
-                let answer = RequestAnswer::error(Era::Legacy, Some(&id), &refusal.failure());
+                let answer =
+                    RequestAnswer::error(Era::Legacy, Some(&id), &RequestFailure::from(&refusal));
                 return self.send(answer.message);
             }
         };

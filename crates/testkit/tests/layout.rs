@@ -10,7 +10,7 @@ use std::process::Command;
 const LINES: usize = 400;
 
 /// Maximum number of packages in the lock file, workspace crates and dev-dependencies included.
-const PACKAGES: usize = 341;
+const PACKAGES: usize = 342;
 
 /// The only module that may name an operating system.
 const PLATFORM: &str = "crates/client/src/platform.rs";
@@ -347,6 +347,7 @@ fn we_depend_on_few() {
 
 /// Files that read the wall clock, with the purpose: it is shown or stored, and no wait depends on it.
 const WALL_CLOCK: &[(&str, &str)] = &[
+    ("agent/src/chunk.rs", "when a chunk was made"),
     ("agent/src/conversation.rs", "when a conversation began"),
     ("audit/src/clock.rs", "when a call was made, never earlier than the one before"),
     ("audit/src/metrics.rs", "when we began"),
@@ -393,7 +394,7 @@ fn the_clock_on_the_wall_decides_nothing() {
 #[test]
 fn the_map_fits_on_a_few_pages() {
     let lines = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap().lines().count();
-    assert!(lines <= 170, "{lines}");
+    assert!(lines <= 175, "{lines}");
 }
 
 #[test]
@@ -491,7 +492,8 @@ fn a_key_of_a_server_is_declared_in_one_file() {
             .filter(|path| !path.ends_with("tests.rs"))
             .filter(is_named)
             .map(|path| path.strip_prefix(&config).unwrap().display().to_string())
-            .filter(|file| file != user)
+            // Ceilings of users have a key of the same name.
+            .filter(|file| file != user && !file.ends_with("/ceilings.rs"))
             .collect();
         let declaration = match user {
             "server/limits.rs" => Vec::new(),

@@ -180,7 +180,7 @@ impl<'a> PostContext<'a> {
                     let usage = match self.server.usages.admit(&self.caller, &body) {
                         Ok(usage) => usage,
                         Err(refusal) => {
-                            let failure = refusal.failure();
+                            let failure = RequestFailure::from(&refusal);
                             let answer = RequestAnswer::error(Era::Legacy, Some(&id), &failure);
                             answers.extend(answer.message.map(BodyChunks::into_bytes));
                             continue;

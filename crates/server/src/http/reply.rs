@@ -12,7 +12,7 @@ use crate::auth::authenticator::{Authenticator, RequestedEndpoint};
 use crate::ceilings::CeilingRefusal;
 use crate::guard::RequestRejection;
 use crate::http::body::{EventSource, EventStreamBody, ResponseBody};
-use crate::message::answer::RequestAnswer;
+use crate::message::answer::{RequestAnswer, RequestFailure};
 use crate::message::body_chunks::BodyChunks;
 use crate::message::received_request::AnsweringRequest;
 use crate::server_state::ServerState;
@@ -106,7 +106,7 @@ pub(crate) async fn limited(
     refusal: CeilingRefusal,
     id: Option<&RequestId>,
 ) -> HttpReply {
-    let answer = RequestAnswer::error(Era::Legacy, id, &refusal.failure());
+    let answer = RequestAnswer::error(Era::Legacy, id, &RequestFailure::from(&refusal));
     let mut reply = message(server, caller, 429, answer.message.unwrap_or_default()).await;
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(refusal.retry_seconds()));
     reply

@@ -2,8 +2,9 @@
 
 use consort_protocol::splice::{self, ObjectWriter};
 use consort_protocol::{Era, Json, RequestId};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::ceilings::CeilingRefusal;
 use crate::message::body_chunks::BodyChunks;
 
 /// Unknown method.
@@ -73,6 +74,19 @@ pub struct RequestFailure {
     pub data: Option<Json>,
     /// A server's own error object, passed on unchanged.
     raw: Option<Json>,
+}
+
+/// The error for the client. Hosts drop headers, so the message has the seconds too.
+impl From<&CeilingRefusal> for RequestFailure {
+    fn from(refusal: &CeilingRefusal) -> Self {
+        let reason = refusal.to_string();
+        let millis = u64::try_from(refusal.retry_after.as_millis()).unwrap_or(u64::MAX).max(1);
+        let facts = json!({
+            "class": "limited", "reason": reason, "sent": false, "retryable": true,
+            "retryAfterMs": millis, "limit": refusal.ceiling.key(),
+        });
+        Self::new(OVERLOADED, reason).data(json!({ "gateway": facts }))
+    }
 }
 
 impl RequestFailure {
