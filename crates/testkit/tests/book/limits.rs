@@ -22,6 +22,24 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
         "the user is asked again",
         "read before any config is trusted",
     ),
+    (
+        "client/src/transport/http1/response_head.rs",
+        "MOST_HEADERS",
+        "the call ends: `outcome_unknown`",
+        "the parser's table is on the stack",
+    ),
+    (
+        "client/src/transport/http1/body_decoder.rs",
+        "EXTRA_BYTES",
+        "the call ends: `outcome_unknown`",
+        "they carry nothing that MCP uses",
+    ),
+    (
+        "client/src/transport/http1/body_decoder.rs",
+        "MOST_TRAILERS",
+        "the call ends: `outcome_unknown`",
+        "they carry nothing that MCP uses",
+    ),
     ("config/src/config/include.rs", "LARGEST_MIB", "the config is refused", "the config itself"),
     (
         "config/src/config/include.rs",

@@ -2,10 +2,10 @@
 
 use bytes::{Buf, Bytes};
 
-/// The most bytes of chunk extensions and trailers in one body.
-const MAX_EXTRA: usize = 16 << 10;
-/// The most trailers of a body.
-const MAX_TRAILERS: usize = 32;
+/// Limit of bytes of chunk extensions, and of trailers, in one response of a server.
+const EXTRA_BYTES: usize = 16 << 10;
+/// Limit of trailers of one response of a server.
+const MOST_TRAILERS: usize = 32;
 
 /// The rest of a body.
 #[derive(Debug, Default)]
@@ -125,8 +125,8 @@ impl ChunkDecoder {
             (Digits | Space, b';') => Extension,
             (Extension, byte) if byte != b'\n' => {
                 self.extra += 1;
-                if self.extra > MAX_EXTRA {
-                    return Err(format!("chunk extensions of more than {MAX_EXTRA} bytes"));
+                if self.extra > EXTRA_BYTES {
+                    return Err(format!("chunk extensions of more than {EXTRA_BYTES} bytes"));
                 }
                 Extension
             }
@@ -155,8 +155,8 @@ impl ChunkDecoder {
 
     fn add_trailer(&mut self, byte: u8) -> Result<(), String> {
         self.trailers.push(byte);
-        if self.trailers.len() > MAX_EXTRA {
-            return Err(format!("trailers of more than {MAX_EXTRA} bytes"));
+        if self.trailers.len() > EXTRA_BYTES {
+            return Err(format!("trailers of more than {EXTRA_BYTES} bytes"));
         }
         if byte != b'\n' {
             return Ok(());
@@ -165,7 +165,7 @@ impl ChunkDecoder {
             return Err("a trailer does not end with CR LF".to_owned());
         }
         if self.trailers == b"\r\n" || self.trailers.ends_with(b"\r\n\r\n") {
-            let mut trailers = [httparse::EMPTY_HEADER; MAX_TRAILERS];
+            let mut trailers = [httparse::EMPTY_HEADER; MOST_TRAILERS];
             httparse::parse_headers(&self.trailers, &mut trailers)
                 .map_err(|error| format!("invalid trailers: {error}"))?;
             self.trailers = Vec::new();

@@ -6,9 +6,10 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use super::body_decoder::{BodyDecoder, ChunkDecoder};
 use super::request_message::RequestMessage;
 
-/// The most headers of a response, in the first try and at all.
+/// Headers of a response for which the parser has room in the first try.
 const USUAL_HEADERS: usize = 24;
-const MAX_HEADERS: usize = 100;
+/// Limit of headers of one response of a server.
+const MOST_HEADERS: usize = 100;
 
 /// The head of a response.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ impl ResponseHead {
                 Ok(Some((Self::new(&response, request)?, length)))
             }
             Err(httparse::Error::TooManyHeaders) => {
-                let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+                let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
                 let mut response = httparse::Response::new(&mut headers);
                 match response.parse(bytes) {
                     Ok(httparse::Status::Partial) => Ok(None),
