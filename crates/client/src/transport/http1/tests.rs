@@ -45,11 +45,9 @@ async fn exchange(
     }
 }
 
-/// Plays a response in these pieces to a request, and then closes the connection.
-async fn play(pieces: Vec<Vec<u8>>) -> Exchanged {
-    let (ours, mut peer) = duplex(64 << 10);
-    let mut connection = Http1Connection::new(ours, MAX_HEAD);
-    let server = tokio::spawn(async move {
+/// Reads a request, writes a response in these pieces, and closes the connection.
+fn serve(mut peer: DuplexStream, pieces: Vec<Vec<u8>>) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move {
         let mut request = [0; 256];
         let _ = peer.read(&mut request).await;
         for piece in pieces {
@@ -58,7 +56,14 @@ async fn play(pieces: Vec<Vec<u8>>) -> Exchanged {
             }
             tokio::task::yield_now().await;
         }
-    });
+    })
+}
+
+/// Plays a response in these pieces to a request.
+async fn play(pieces: Vec<Vec<u8>>) -> Exchanged {
+    let (ours, peer) = duplex(64 << 10);
+    let mut connection = Http1Connection::new(ours, MAX_HEAD);
+    let server = serve(peer, pieces);
     let exchanged = exchange(&mut connection, post("{}")).await;
     server.abort();
     exchanged

@@ -25,23 +25,14 @@ const STRICTER: [&str; 8] = [
 
 /// Plays the pieces to hyper. Returns the status and the body.
 async fn play_to_hyper(pieces: Vec<Vec<u8>>) -> Result<(u16, Vec<u8>), String> {
-    let (ours, mut peer) = duplex(64 << 10);
+    let (ours, peer) = duplex(64 << 10);
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(MAX_HEAD)
         .handshake::<_, Full<Bytes>>(TokioIo::new(ours))
         .await
         .map_err(|error| error.to_string())?;
     let driver = tokio::spawn(connection);
-    let server = tokio::spawn(async move {
-        let mut request = [0; 256];
-        let _ = peer.read(&mut request).await;
-        for piece in pieces {
-            if peer.write_all(&piece).await.is_err() {
-                return;
-            }
-            tokio::task::yield_now().await;
-        }
-    });
+    let server = serve(peer, pieces);
     let request = ::http::Request::post("/mcp").body(Full::new(Bytes::from_static(b"{}"))).unwrap();
     let exchanged = async {
         let response = sender.send_request(request).await.map_err(|error| format!("{error:?}"))?;
