@@ -36,9 +36,9 @@ impl Drop for WriterThread {
 }
 
 impl Ledger {
-    /// Opens a ledger, or makes it, and starts the thread that writes it. Calls that an earlier
-    /// process left unfinished are closed as [`OutcomeClass::OutcomeUnknown`](super::OutcomeClass::OutcomeUnknown). A [`WriterRole::Command`] opens the file
-    /// later: see [`Self::failure`].
+    /// Opens a ledger, or makes it, and starts the thread that writes it. Calls that an earlier process left unfinished
+    /// are closed as [`OutcomeClass::OutcomeUnknown`](super::OutcomeClass::OutcomeUnknown). A [`WriterRole::Command`]
+    /// opens the file later: see [`Self::failure`].
     pub fn open(path: &Path, settings: LedgerSettings) -> Result<Self, LedgerError> {
         let opened = match settings.role {
             WriterRole::Gateway => Some(LedgerStore::open(path, &settings)?),
