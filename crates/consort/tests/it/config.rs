@@ -357,7 +357,7 @@ fn the_configs_of_the_pages_about_users_are_read_without_complaint() {
             read += 1;
         }
     }
-    assert_eq!(read, 7);
+    assert_eq!(read, 8);
 }
 
 #[test]

@@ -321,7 +321,7 @@ fn a_config_from_a_pipe_includes_files_by_paths_that_lead_somewhere() {
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.err.contains("which is a pipe: use an absolute path"), "{ran:?}");
     let ran = check("/dev/stdin", "[consort]\ninclude = [\"${FOLDER}/conf.d/one.toml\"]\n");
-    assert!(ran.code == 0 && ran.out.contains("1 included files: 1 servers"), "{ran:?}");
+    assert!(ran.code == 0 && ran.out.contains("1 included file: 1 server,"), "{ran:?}");
     let ran = check("-", "[consort]\ninclude = [\"${NOT_SET_HERE}/x.toml\"]\n");
     assert!(ran.code == 2 && ran.err.contains("`NOT_SET_HERE` is not set"), "{ran:?}");
 }
