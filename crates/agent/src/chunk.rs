@@ -34,7 +34,7 @@ pub struct Chunk {
     /// Version of this form.
     #[serde(rename = "chunk_version")]
     pub version: u32,
-    /// Event of a run that it is: for example `called` or `result`. Absent for a call outside of a run.
+    /// Name of the run's event, such as `called` or `result`. Absent for a call outside of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
     /// Id of the call in its run. Absent for a call outside of a run.
@@ -149,6 +149,21 @@ impl Chunk {
         })
     }
 
+    fn new(tool_name: String, chunk_type: ChunkType, content: Json, sequence_id: u64) -> Self {
+        Self {
+            version: Self::VERSION,
+            event: None,
+            call: None,
+            tool_name,
+            chunk_type,
+            content,
+            is_final: matches!(chunk_type, ChunkType::Complete | ChunkType::Error),
+            sequence_id,
+            metadata: Map::new(),
+            timestamp: Self::now(),
+        }
+    }
+
     /// Returns the present time as a chunk has it.
     pub fn now() -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -233,18 +248,7 @@ impl ChunkSequence {
 
     fn next(&mut self, chunk_type: ChunkType, content: Json) -> Chunk {
         self.sequence += 1;
-        Chunk {
-            version: Chunk::VERSION,
-            event: None,
-            call: None,
-            tool_name: self.tool_name.clone(),
-            chunk_type,
-            content,
-            is_final: matches!(chunk_type, ChunkType::Complete | ChunkType::Error),
-            sequence_id: self.sequence,
-            metadata: Map::new(),
-            timestamp: Chunk::now(),
-        }
+        Chunk::new(self.tool_name.clone(), chunk_type, content, self.sequence)
     }
 }
 
@@ -254,7 +258,7 @@ pub fn chunks(tool_name: impl Into<String>, mut events: CallEvents) -> DrivenStr
     DrivenStream::new(|sender| async move {
         loop {
             let Some(event) = events.next().await else {
-                unreachable!("an end comes before nothing")
+                unreachable!("the events of a call have an end")
             };
             let chunk = sequence.event(&event);
             if chunk.is_final {
@@ -280,8 +284,8 @@ impl RunChunks {
         self.sequence
     }
 
-    /// Returns an event as a chunk with its number, if it is about a call. Every event of the run must be passed, for
-    /// results name their tools no longer.
+    /// Returns an event as a chunk with its number, if it is about a call. Pass every event of the run: the start of a call
+    /// alone names its tool.
     pub fn chunk(&mut self, event: &RunEvent, sequence_id: u64) -> Option<Chunk> {
         if let RunEvent::CallStarted { call, tool } = event {
             self.tools.insert(call.id.clone(), tool.clone());
@@ -292,16 +296,9 @@ impl RunChunks {
             _ => self.tools.get(call).cloned(),
         };
         Some(Chunk {
-            version: Chunk::VERSION,
             event: Some(name.to_owned()),
             call: Some(call.to_owned()),
-            tool_name: tool_name.unwrap_or_default(),
-            chunk_type,
-            content,
-            is_final: matches!(chunk_type, ChunkType::Complete | ChunkType::Error),
-            sequence_id,
-            metadata: Map::new(),
-            timestamp: Chunk::now(),
+            ..Chunk::new(tool_name.unwrap_or_default(), chunk_type, content, sequence_id)
         })
     }
 }

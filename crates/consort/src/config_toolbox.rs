@@ -105,7 +105,7 @@ impl ConfigToolbox {
         arguments: impl Into<Json>,
     ) -> Result<CallEvents, CallError> {
         let tool = self.find(PrimitiveKind::Tools, name).await?;
-        Ok(self.parts.toolbox.call(Call::tool(self.caller.clone(), &tool, arguments.into())))
+        Ok(self.start(&tool, arguments))
     }
 
     /// Calls a tool and returns its events as [`Chunk`]s, for programs that read JSON. Dropping them cancels the call.
@@ -137,9 +137,11 @@ impl ConfigToolbox {
         arguments: impl Into<Json>,
     ) -> Result<DrivenStream<Chunk>, CallError> {
         let tool = self.find(PrimitiveKind::Tools, name).await?;
-        let events =
-            self.parts.toolbox.call(Call::tool(self.caller.clone(), &tool, arguments.into()));
-        Ok(consort_agent::chunks(tool.id(), events))
+        Ok(consort_agent::chunks(tool.id(), self.start(&tool, arguments)))
+    }
+
+    fn start(&self, tool: &CatalogEntry, arguments: impl Into<Json>) -> CallEvents {
+        self.parts.toolbox.call(Call::tool(self.caller.clone(), tool, arguments.into()))
     }
 
     /// Finds a tool, a prompt or a resource by name. Waits for a server that is still starting.

@@ -1,4 +1,4 @@
-//! Items that a program implements or gives functions to, each with an example.
+//! Extension points of a program, each with an example: a tool, a layer, a model provider, an authenticator.
 
 /// # Examples
 ///

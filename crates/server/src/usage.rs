@@ -28,7 +28,7 @@ const SOON: Duration = Duration::from_secs(1);
 /// The same for what rarely ends: streams and sessions.
 const LATER: Duration = Duration::from_secs(10);
 
-/// The use of every identity. Without rules it knows nobody and costs one load.
+/// The use of every identity. Without rules it is empty, and a request costs one atomic load.
 pub(crate) struct UsageRegistry {
     is_on: AtomicBool,
     rules: RwLock<Option<Arc<dyn CeilingRules>>>,
@@ -65,7 +65,7 @@ struct ResolvedCeilings {
     ceilings: IdentityCeilings,
 }
 
-/// What a permit is for.
+/// Kind of use that a permit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PermitKind {
     Request,

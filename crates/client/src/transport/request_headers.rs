@@ -128,11 +128,7 @@ impl ConfiguredHeaders {
 
     /// Writes the headers that the request lacks, except these.
     pub(crate) fn write_others(&self, request: &mut RequestWriter, except: &[HeaderName]) {
-        let is_missing = |name| !except.contains(name) && !request.contains(name);
-        let missing: Vec<_> = self.otherwise.iter().filter(|(name, _)| is_missing(name)).collect();
-        for (name, value) in missing {
-            request.header(name, value);
-        }
+        request.missing(self.otherwise.iter().filter(|(name, _)| !except.contains(name)));
     }
 }
 

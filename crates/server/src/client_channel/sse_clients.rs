@@ -39,17 +39,19 @@ impl SseClients {
 
     /// Returns the number of clients of an identity.
     pub(crate) fn held_by(&self, identity: &IdentityId) -> usize {
-        let clients = self.lock();
-        let open = clients.values().filter(|client| !client.given_up.is_cancelled());
-        open.filter(|client| client.caller.id() == identity).count()
+        open_of(&self.lock(), identity).count()
     }
 
-    /// Returns true if an identity that has so many other sessions may have one more client, possibly because one of its own
-    /// without requests in progress is given up.
-    pub(crate) fn is_below(&self, most: usize, identity: &IdentityId, elsewhere: usize) -> bool {
+    /// Returns true if an identity that has so many other sessions has room for one more client within `most`, possibly
+    /// because it gives up one without requests in progress.
+    pub(crate) fn has_room_within(
+        &self,
+        most: usize,
+        identity: &IdentityId,
+        elsewhere: usize,
+    ) -> bool {
         let clients = self.lock();
-        let open = clients.values().filter(|client| !client.given_up.is_cancelled());
-        let own: Vec<_> = open.filter(|client| client.caller.id() == identity).collect();
+        let own: Vec<_> = open_of(&clients, identity).collect();
         if own.len() + elsewhere < most {
             return true;
         }
@@ -73,15 +75,31 @@ impl SseClients {
         if clients.len() + sessions() < limits.sessions - reserved {
             return true;
         }
-        let open = || clients.values().filter(|client| !client.given_up.is_cancelled());
-        let holdings: Holdings<_> = open().map(|client| client.caller.id().clone()).collect();
+        let holdings: Holdings<_> =
+            open(&clients).map(|client| client.caller.id().clone()).collect();
         let yields = |client: &&Arc<ClientChannel>| {
             client.is_quiet() && holdings.yields(limits.sessions, client.caller.id(), caller.id())
         };
-        let largest = open().filter(yields).max_by_key(|client| holdings.of(client.caller.id()));
+        let largest =
+            open(&clients).filter(yields).max_by_key(|client| holdings.of(client.caller.id()));
         largest.is_some_and(|client| {
             client.given_up.cancel();
             true
         })
     }
+}
+
+/// Returns the clients that are not given up.
+fn open(
+    clients: &HashMap<String, Arc<ClientChannel>>,
+) -> impl Iterator<Item = &Arc<ClientChannel>> {
+    clients.values().filter(|client| !client.given_up.is_cancelled())
+}
+
+/// Returns those of an identity.
+fn open_of<'a>(
+    clients: &'a HashMap<String, Arc<ClientChannel>>,
+    identity: &'a IdentityId,
+) -> impl Iterator<Item = &'a Arc<ClientChannel>> {
+    open(clients).filter(move |client| client.caller.id() == identity)
 }

@@ -253,9 +253,9 @@ impl<'a> PostContext<'a> {
 
     /// Refuses a request for a ceiling of its caller.
     fn limited(&'a self, refusal: CeilingRefusal, id: Option<RequestId>) -> PostResult<'a> {
-        let answered =
-            async move { limited(self.server, &self.caller, refusal, id.as_ref()).await };
-        PostResult::Pending(Box::pin(async move { answered.await.into() }))
+        PostResult::Pending(Box::pin(async move {
+            limited(self.server, &self.caller, refusal, id.as_ref()).await.into()
+        }))
     }
 
     /// Refuses a request whose headers or declarations are wrong.

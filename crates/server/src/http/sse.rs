@@ -66,7 +66,11 @@ async fn open(
     }
     let ceilings = server.usages.ceilings_of(&caller);
     if let Some(most) = ceilings.max_sessions
-        && !server.sse_clients.is_below(most, caller.id(), server.sessions.held_by(caller.id()))
+        && !server.sse_clients.has_room_within(
+            most,
+            caller.id(),
+            server.sessions.held_by(caller.id()),
+        )
     {
         return limited(server, &caller, server.usages.refuse_session(most), None).await;
     }

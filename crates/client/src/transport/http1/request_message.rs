@@ -87,8 +87,21 @@ impl RequestWriter {
 
     /// Returns true if the request has a header.
     pub(crate) fn contains(&self, name: &HeaderName) -> bool {
-        let line = [b"\n", name.as_str().as_bytes(), b":"].concat();
-        memmem::find(&self.head, &line).is_some()
+        contains(&self.head, name)
+    }
+
+    /// Adds those headers whose names the request does not have yet.
+    pub(crate) fn missing<'a>(
+        &mut self,
+        headers: impl Iterator<Item = &'a (HeaderName, HeaderValue)>,
+    ) {
+        // Two of one name are both added.
+        let end = self.head.len();
+        for (name, value) in headers {
+            if !contains(&self.head[..end], name) {
+                self.header(name, value);
+            }
+        }
     }
 
     /// Returns what was written.
@@ -121,6 +134,13 @@ impl RequestWriter {
             keep_headers: self.keep_headers,
         }
     }
+}
+
+/// Returns true if a head has a line of this header.
+fn contains(head: &[u8], name: &HeaderName) -> bool {
+    let name = name.as_str().as_bytes();
+    memmem::find_iter(head, name)
+        .any(|at| head[..at].ends_with(b"\n") && head[at + name.len()..].starts_with(b":"))
 }
 
 impl RequestMessage {
